@@ -297,8 +297,8 @@ def test_a_file_that_is_imported_too_is_not_listed_as_missing(bench: Bench) -> N
 @pytest.mark.parametrize(
     ("line", "message", "hint"),
     [
-        ("trl @ git+https://example.com/x/trl@v0.29.0", "trl is not imported", "trl==0.29.0;"),
-        ("git+https://example.com/x/trl#egg=trl", "trl is not imported", "trl==VERSION;"),
+        ("hg+https://example.com/x/trl@v0.29.0#egg=trl", "trl is not imported", "trl==0.29.0;"),
+        ("git+https://example.com/x/trl@v0.29.0", "`git+https://example.com", "NAME==0.29.0;"),
         ("https://example.com/a-1.0-py3-none-any.whl", "a is not imported", "a==1.0;"),
     ],
 )

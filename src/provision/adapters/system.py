@@ -42,7 +42,7 @@ if TYPE_CHECKING:
         UvProject,
     )
     from provision.effects.system import Effect, ProgressCallback
-    from provision.effects.wheels import PackageSource, RepositoryPackage
+    from provision.effects.wheels import BuiltWheel, PackageSource, RepositoryPackage
     from provision.kinds.places import Machine
 
 _PLATFORMS = {
@@ -331,6 +331,19 @@ class RealSystem:
         from provision.adapters.uv.package_builds import build_wheel, read_metadata
 
         return read_metadata(build_wheel(source, python, self.uv, self._environment, progress))
+
+    def find_wheel(self, source: PackageSource, python: str) -> BuiltWheel | None:
+        """See Reader."""
+        from provision.adapters.uv.package_builds import find_wheel
+
+        return find_wheel(source, python, self._environment)
+
+    def build_wheel(self, source: PackageSource, python: str, progress: ProgressCallback) -> None:
+        """See System."""
+        from provision.adapters.uv.package_builds import build_wheel, check_pure_wheel
+
+        wheel = build_wheel(source, python, self.uv, self._environment, progress)
+        check_pure_wheel(wheel, source)
 
     def perform(self, effect: Effect, progress: ProgressCallback) -> None:
         """See System."""

@@ -15,6 +15,7 @@ from provision.commands.shared.executor import (
     settle_planned_intents,
 )
 from provision.commands.shared.load import LoadedSpec
+from provision.commands.shared.package_contents import build_wheels
 from provision.commands.shared.report_store import store_evidence
 from provision.commands.shared.target_plans import (
     ErrorsByTarget,
@@ -140,6 +141,7 @@ def apply(
     locked = ensure_lock(loaded, system, progress, frozen=options.frozen)
 
     def plan(ledger: Ledger) -> TargetPlans:
+        build_wheels(loaded, locked.lock, names, system, progress)
         verify, adopt = options.verify, options.adopt
         plans = plan_targets(loaded, locked.lock, names, ledger, system, verify=verify, adopt=adopt)
         if options.saved_plan is not None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from provision.commands.lock import ensure_lock
 from provision.commands.shared.executor import open_executor
 from provision.commands.shared.load import LoadedSpec
+from provision.commands.shared.package_contents import build_wheels
 from provision.commands.shared.target_plans import get_driver_and_context, raise_refusals
 from provision.commands.shared.target_selection import list_targets
 from provision.effects.local import MakeFolder, WriteFile
@@ -81,6 +82,7 @@ def render(
         )
     targets = _select_targets(loaded, names)
     lock = ensure_lock(loaded, system, progress, frozen=True).lock
+    build_wheels(loaded, lock, targets, system, progress)
     if options.check or options.out is not None:
         unrecorded = Ledger(create_empty_state(""))
         rendered = [_render(loaded, lock, name, options, unrecorded, system) for name in targets]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from provision.commands.lock import LockResult, ensure_lock, write_lock
 from provision.commands.shared.executor import Executor
 from provision.commands.shared.load import LoadedSpec
+from provision.commands.shared.package_contents import build_wheels
 from provision.commands.shared.report_store import VerificationResult, write_page
 from provision.commands.shared.target_plans import (
     ErrorsByTarget,
@@ -62,6 +63,7 @@ def verify_before(
     """
     _refuse_other_kinds(loaded, names)
     locked = ensure_lock(loaded, system, progress)
+    build_wheels(loaded, locked.lock, names, system, progress)
     targets = {name: _find_target(loaded, locked.lock, name, system) for name in names}
     store = LocalStore(loaded.folder, system)
     shown = _plan(loaded, targets, store.load_ledger(), system)

@@ -60,6 +60,7 @@ class Workbench(Kind):
     secret_sources = frozenset({"secret"})
     reference_hint = f"store it in Secret Manager: {_REFERENCE}"
     runs_code = True
+    installs_origins = True
 
     def starter_fields(self, gpu: Gpu, facts: Facts, *, conda: bool) -> Mapping[str, StarterField]:  # noqa: ARG002
         """Return names to replace, and zones, a machine type and an image for the GPU."""

@@ -253,9 +253,10 @@ class Runtime:
             else {f"{pin}.whl": 64 * "0"}
         )
 
-    def lay_out(self, document: dict[str, Any]) -> Path:
-        """Write the members as the cell does, and return their folder."""
+    def lay_out(self, document: dict[str, Any], **archives: bytes) -> Path:
+        """Write the members as the cell does, and return their folder; `code` is code.zip."""
         members = {
+            **{f"{name}.zip": content for name, content in archives.items()},
             "document.json": json.dumps(document).encode(),
             **{name: with_bytecode(content) for name, content in PROGRAMS.items()},
         }

@@ -28,6 +28,7 @@ from .uv_inputs import (
     PROJECT_FILE,
     UV_CONFIG_FILE,
     build_request_variables,
+    with_own_wheels,
     write_project,
 )
 
@@ -133,6 +134,8 @@ def install_packages(
             f"use an interpreter with Python {request.python_version}",
             1,
         )
+    if request.wheels:
+        request = with_own_wheels(request, python.package_folders, folder / "own-wheels")
     return _Installation(request, python, folder, uv, environment, run).perform()
 
 

@@ -112,7 +112,8 @@ def get_driver_and_context(
     )
     if any(package.origin is not None for package in lock.packages):
         environment = lock.environment(name, context.platform)
-        sources = read_package_contents(loaded, lock, environment, reader)
+        elsewhere = driver.platform is not None
+        sources = read_package_contents(loaded, lock, environment, reader, elsewhere=elsewhere)
         context = replace(context, sources=sources)
     if loaded.sandbox_sources is None:
         return driver, context
