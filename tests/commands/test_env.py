@@ -406,7 +406,9 @@ def test_cards_are_seen_through_the_drivers_library(tmp_path: Path) -> None:
         "CUDA_VISIBLE_DEVICES": "1",
     }
     one = provision("--python", sys.executable, cwd=tmp_path, **environ)
-    assert "NVIDIA L4, 400 MiB of 22.49 GiB in use, CUDA_VISIBLE_DEVICES shows 1 of 2" in one.stdout
+    assert (
+        "NVIDIA L4, 400 MiB of 22.49 GiB in use, CUDA_VISIBLE_DEVICES exposes 1 of 2" in one.stdout
+    )
     lost = provision(
         "--python", sys.executable, cwd=tmp_path, LD_LIBRARY_PATH=str(tmp_path), FAKE_NVML="init=18"
     )

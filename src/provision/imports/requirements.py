@@ -139,7 +139,8 @@ class _Walk:
         file = to_text_file(str(path), text)
         if len(file.starts) > MAX_LINES:
             raise SourceError(
-                f"{path} has more than {MAX_LINES} lines", hint="check that this is the right file"
+                f"{path} has more than {MAX_LINES} lines",
+                hint="use the path of a requirements file",
             )
         self.texts[file.name] = SourceText(file.name, text, file.name)
         lines = tuple(_list_lines(content, file))
@@ -179,13 +180,17 @@ class _Walk:
         """Read an included file; return a problem, its help and its kind; "" for no problem."""
         name = reference.name
         if "://" in name or name.startswith("file:"):
-            return "it is a URL", "download it, and name the file", "unread"
+            return "it is a URL", "download the file, and name it instead", "unread"
         if "$" in name:
-            return "its name contains a variable", "write the name", "unread"
+            return (
+                "its name contains a variable",
+                "write the file name without a variable",
+                "unread",
+            )
         path = folder / name
         resolved = _resolve(path)
         if not resolved.is_relative_to(self.context.root):
-            return f"it is outside of {self.context.root}", "import it as a separate file", "unread"
+            return f"it is outside {self.context.root}", "import it as a separate file", "unread"
         if resolved in chain:
             return "it includes itself", "delete the line", "refused"
         if (resolved, reference.is_constraint) in self.seen:
@@ -206,7 +211,7 @@ class _Walk:
             )
         except ProvisionError as error:
             why = f" ({error.why})" if error.why else ""
-            return f"{error.what}{why}", error.hint or "check the name", "refused"
+            return f"{error.what}{why}", error.hint or "correct the name", "refused"
         return "", "", "no-field"
 
 
@@ -283,7 +288,7 @@ def _read_line(
         content.leave(
             span,
             f"{canonicalize_name(name[1])} is not imported: it is an editable install",
-            "import takes packages from an index only",
+            "import takes packages only from an index",
             "install it with its own tool after `provision apply`",
         )
         return ()
@@ -331,12 +336,12 @@ def _read_table(content: Content, file: TextFile, lines: tuple[LogicalLine, ...]
             continue
         span, row = line.span(file, 0, len(text)), _TABLE_ROW.match(text)
         if row is None:
-            content.leave(span, f"{quote_text(text)} is not a row of `pip list`")
+            content.leave(span, f"{quote_text(text)} is not a row from `pip list`")
         elif row[3]:
             content.leave(
                 span,
                 f"{canonicalize_name(row[1])} is not imported: it is an editable install",
-                "import takes packages from an index only",
+                "import takes packages only from an index",
             )
         else:
             read_requirement(content, f"{row[1]}=={row[2]}", span, RequirementOrigin(is_exact=True))

@@ -74,7 +74,7 @@ def _add_public_verbs(add_verb: Callable[..., Any]) -> None:
     verb.add_argument(
         "--expectations", type=Path, required=True, help="expectations.json, created from the lock"
     )
-    verb.add_argument("--out", type=Path, required=True, help="path of the report to write")
+    verb.add_argument("--out", type=Path, required=True, help="path where the report is written")
     verb.add_argument(
         "--only",
         action="append",
@@ -88,13 +88,13 @@ def _add_public_verbs(add_verb: Callable[..., Any]) -> None:
     verb = add_verb(
         "env",
         _env,
-        "describe this machine and this Python, without expectations; imports no package and "
-        "writes no file",
+        "describe this machine and this Python, without expectations; import no package and "
+        "write no file",
     )
     verb.add_argument(
         "--torch",
         action="store_true",
-        help="also import torch in a separate process, and show what it reports",
+        help="also import torch in a separate process, and show what torch reports",
     )
     verb.add_argument("--output-format", choices=["text", "json", "markdown"], default="text")
 

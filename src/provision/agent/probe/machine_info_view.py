@@ -127,7 +127,7 @@ def _cards(seen: ObservedValues) -> str:
         if part is not None and total
     ]
     shown, count = seen.get("nvml.count") or 0, seen.get("nvml.count_all") or 0
-    hidden = f"CUDA_VISIBLE_DEVICES shows {shown} of {count}" if count > shown else None
+    hidden = f"CUDA_VISIBLE_DEVICES exposes {shown} of {count}" if count > shown else None
     return _joined(*(seen.get("nvml.names") or ["none"]), *in_use, hidden)
 
 
