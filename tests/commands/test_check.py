@@ -89,7 +89,7 @@ def test_what_a_person_sees(folder: Path) -> None:
 def test_what_was_not_checked_is_in_every_format(folder: Path) -> None:
     write(folder, "numpy\n-e ./ours\n--hash=sha256:0\n")
     words = ("requirements.txt", "--on", "colab-t4", "--output-format")
-    message = "`./ours` is not imported: it comes from a path of this machine"
+    message = "`./ours` is not imported: it comes from a path on this machine"
     lines = check(folder, *words, "concise").stdout.splitlines()
     assert lines[0] == f"requirements.txt:2:1: note: {message}"
     document = json.loads(check(folder, *words, "json").stdout)
@@ -396,7 +396,7 @@ def test_an_unknown_place_is_a_clear_error(folder: Path, name: str, hint: str) -
 BAD = {
     "missing.txt": (None, "cannot read missing.txt"),
     "empty.txt": (b"", "empty.txt is empty"),
-    "notes.md": (b"# notes\n", "the format of notes.md is not known"),
+    "notes.md": (b"# notes\n", "the format of notes.md is unknown"),
     "spec.yaml": (b"gpu: none\npackages: []\n", "check it with `provision lint spec.yaml`"),
     "requirements-latin.txt": (b"# caf\xe9\nnumpy\n", "the bytes are not valid utf-8"),
     "requirements-code.txt": (b"# -*- coding: nowhere -*-\n", "unknown encoding"),

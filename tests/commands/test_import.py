@@ -73,7 +73,7 @@ def test_contradictions_end_with_1(bench: Bench) -> None:
     ("arguments", "messages"),
     [
         (["none.txt"], ["cannot read none.txt"]),
-        (["notes.md"], ["the format of notes.md is not known", "known formats: "]),
+        (["notes.md"], ["the format of notes.md is unknown", "known formats: "]),
         (["requirements.txt", "-o", "spec.txt"], ["spec.txt is not a valid name for a spec"]),
         (["requirements.txt", "-o", "there.yaml"], ["there.yaml already exists", "--force"]),
         (
@@ -276,7 +276,10 @@ def test_a_freeze_pins_what_a_requirements_file_lists(bench: Bench) -> None:
     assert both.returncode == 0
     assert "packages:\n  - numpy==2.0.1\n  - scipy\n" in both.stdout
     assert "freeze.txt:2:1: packaging: left out, because no other file lists them" in both.stderr
-    assert "freeze.txt:1:1: scipy: no exact version, because this file lacks them" in both.stderr
+    assert (
+        "freeze.txt:1:1: scipy: no exact version, because this file does not list them"
+        in both.stderr
+    )
     alone = bench.run("import", "freeze.txt")
     assert "packages:\n  - numpy==2.0.1\n  - packaging==26.0\n" in alone.stdout
     write(bench, "requirements.txt", "numpy>=2.1\nscipy\n")

@@ -348,7 +348,7 @@ def test_what_condas_locked_files_brought_is_compared_with_what_they_brought(
         "a file that is not locked brings nothing that is"
     )
     assert checks(report)["P02"]["message"].endswith(
-        "; further conda packages were not recorded and are not compared"
+        "; other conda packages were not recorded and are not compared"
     )
 
 

@@ -63,7 +63,7 @@ def _check(context: LintContext) -> Findings:
             problem = f"is CPU-only on {query.platform}"
         elif driver and any(build.flavour == default for build in builds):
             problem = (
-                f"is for CUDA {cuda_of(default)}, too new for driver {driver.value} of "
+                f"is for CUDA {cuda_of(default)}, too new for driver {driver.value} on "
                 f"{driver.provider}"
             )
         else:
@@ -73,10 +73,12 @@ def _check(context: LintContext) -> Findings:
             )
         cuda, torch = next(iter(cudas.items()))
         yield RULE.diagnostic(
-            f"cuda is not set, and the default build of torch {row.release} {problem}",
+            f"`cuda` is not set, and the default build of torch {row.release} {problem}",
             query.gpu_route,
-            why="An installer that takes the newest torch gets that build instead of torch "
-            f"{torch} for CUDA {cuda}.",
+            why=(
+                "An installer that picks the newest torch gets this build instead of torch "
+                f"{torch} for CUDA {cuda}."
+            ),
             help=describe_cudas(cudas),
             related=query.releases.related,
             # The version may be that of the spec, which other targets use too.

@@ -58,9 +58,11 @@ def _check(context: LintContext) -> Findings:
                 f"{package.description} has only PTX for {card}, no machine code",
                 package.route,
                 severity=Severity.INFO,
-                why="The driver compiles it when the program first starts, which can take 30 "
-                "minutes, and caches the result in ~/.nv/ComputeCache.",
-                help="keep ~/.nv/ComputeCache, or set CUDA_CACHE_PATH to a folder that stays",
+                why=(
+                    "The driver compiles the PTX when the program first starts, which can take "
+                    "30 minutes, and caches the result in ~/.nv/ComputeCache."
+                ),
+                help="keep ~/.nv/ComputeCache, or set CUDA_CACHE_PATH to a persistent folder",
                 related=related,
                 evidence=newest.evidence,
             )

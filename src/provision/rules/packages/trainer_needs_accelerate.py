@@ -51,7 +51,7 @@ from provision.rules.rule import (
 from provision.spec import Package
 
 WHY = (
-    "Trainer fails without at least this release of accelerate. Installers do not notice, "
+    "Trainer fails without this release of accelerate or a newer one. Installers do not notice, "
     "because accelerate is only an extra of transformers."
 )
 
@@ -75,7 +75,7 @@ def _missing_findings(context: LintContext, releases: AdmittedReleases) -> Findi
     if floor:
         requirement = f"accelerate>={floor.version}"
         message = (
-            f"Trainer of {releases.requested} needs {requirement}, but accelerate is not listed"
+            f"Trainer in {releases.requested} needs {requirement}, but accelerate is not listed"
         )
         if has_unknown_packages(context) or _is_preinstalled(context, floor.version):
             severity = Severity.WARNING
@@ -110,7 +110,7 @@ def _excluded_findings(
     bound = f">={floor.version}"
     edit = set_version_edit(context, route, package, bound)
     yield RULE.diagnostic(
-        f"{package.requirement} excludes accelerate{bound}, which Trainer of "
+        f"{package.requirement} excludes accelerate{bound}, which Trainer in "
         f"{releases.requested} needs",
         route,
         severity=None if is_certain else Severity.WARNING,
@@ -131,7 +131,7 @@ def _resolved_findings(
     requirement = f"accelerate>={floor.version}"
     if installed is None:
         yield RULE.diagnostic(
-            f"Trainer of {releases.requested} needs {requirement}, but accelerate is not in the "
+            f"Trainer in {releases.requested} needs {requirement}, but accelerate is not in the "
             "resolved set",
             releases.route,
             why=WHY,
@@ -141,7 +141,7 @@ def _resolved_findings(
         line = find_line(context, "accelerate")
         is_certain = floor.certain and require_version(installed) < require_version(floor.certain)
         yield RULE.diagnostic(
-            f"accelerate {installed} is too old: Trainer of {releases.requested} needs "
+            f"accelerate {installed} is too old: Trainer in {releases.requested} needs "
             f"{requirement}",
             line[0] if line else ("packages",),
             severity=None if is_certain else Severity.WARNING,
