@@ -30,7 +30,7 @@ def test_what_a_person_sees(bench: Bench) -> None:
         "requirements.txt (requirements file): 2 packages, cuda\n\nLeft out or changed:\n"
         "  requirements.txt:3:1: "
     )
-    assert "gpu: T4 (no file names the GPU for this CUDA build: replace it" in done.stderr
+    assert "gpu: T4 (no file names the GPU for this CUDA build: replace this GPU" in done.stderr
     written = (bench.folder / "mine.yaml").read_text(encoding="utf-8")
     assert 'cuda: "11.8"\n' in written
     assert "  - torch==2.0.1\n  - numpy==1.26.4\n" in written
@@ -78,7 +78,7 @@ def test_contradictions_end_with_1(bench: Bench) -> None:
         (["requirements.txt", "-o", "there.yaml"], ["there.yaml already exists", "--force"]),
         (
             ["requirements.txt", "--group", "x"],
-            ["none of the files has the group x", "leave out --group"],
+            ["none of the files has the group x", "omit --group"],
         ),
         (
             ["pyproject.toml", "--group", "x"],
@@ -313,4 +313,4 @@ def test_packages_from_repositories_and_urls_are_listed(
     assert done.returncode == 0
     assert f"requirements.txt:2:1: {message}" in done.stderr
     assert hint in done.stderr
-    assert "if not, add it with its `path` or `git`" in " ".join(done.stderr.split())
+    assert "otherwise add it with its `path` or `git`" in " ".join(done.stderr.split())
