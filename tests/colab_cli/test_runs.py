@@ -94,7 +94,7 @@ def test_report_fetched_after_a_restart_and_the_machine_given_back(runs: Runs) -
 
 @pytest.mark.long
 def test_cell_that_raises_ends_with_0_and_is_no_report(runs: Runs) -> None:
-    with pytest.raises(ReportUnavailable, match="left no report") as caught:
+    with pytest.raises(ReportUnavailable, match="did not write a report") as caught:
         runs.run(
             "print('\\x1b[31mred\\x1b[0m ya29.aaaaaaaaaaaaaaaaaaaaaaaaaaa')\nraise "
             "RuntimeError('no')",

@@ -531,7 +531,7 @@ def test_a_report_that_never_arrives(proven: Team) -> None:
         if name.endswith(".json"):
             proven.store.delete_object("my-bucket", name)
 
-    with pytest.raises(ProvisionError, match="left no report") as caught:
+    with pytest.raises(ProvisionError, match="did not write a report") as caught:
         break_objects(proven, drop)
     assert caught.value.exit_code == 3
 
@@ -542,7 +542,7 @@ def test_a_report_that_somebody_replaced(proven: Team) -> None:
         if name.endswith("report.json"):
             proven.store.put_object("my-bucket", name, b"{}")
 
-    with pytest.raises(ProvisionError, match="not the one that the notebook wrote") as caught:
+    with pytest.raises(ProvisionError, match="not the report that the notebook wrote") as caught:
         break_objects(proven, forge)
     assert caught.value.exit_code == 3
 

@@ -54,9 +54,13 @@ FAILURES: list[tuple[tuple[str, ...], str, int, tuple[str, ...]]] = [
         ("--fault", "no-bucket-write"),
         "",
         3,
-        ("left no report", "report.json: HTTP Error 403: Forbidden", "roles/storage.objectUser"),
+        (
+            "did not write a report",
+            "report.json: HTTP Error 403: Forbidden",
+            "roles/storage.objectUser",
+        ),
     ),
-    (("--fault", "dead-kernel"), "", 3, ("left no report", "the kernel died")),
+    (("--fault", "dead-kernel"), "", 3, ("did not write a report", "the kernel died")),
     (
         (),
         "max_duration: 1s",

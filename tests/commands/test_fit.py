@@ -337,7 +337,7 @@ def test_gpu_memory_that_a_framework_takes_in_advance_is_not_counted(
     assert ("reserves most of a GPU in advance" in words) is not counts
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="runs are recorded on Linux only")
+@pytest.mark.skipif(sys.platform != "linux", reason="runs are recorded only on Linux")
 def test_a_real_run_is_measured_and_compared(
     bench: Bench, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

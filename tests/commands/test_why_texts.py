@@ -124,7 +124,7 @@ def test_an_error_without_a_traceback_has_no_packages_of_paths() -> None:
         (
             "ImportError: peft>=0.18.0 is required",
             LOCKED,
-            "peft>=0.18.0 is required, and the lock does not have it",
+            "peft>=0.18.0 is required, but the lock does not have it",
         ),
         ("ImportError: peft>=0.18.0 is required", HERE, "peft>=0.18.0 is required"),
         (
@@ -150,7 +150,7 @@ def test_an_error_without_a_traceback_has_no_packages_of_paths() -> None:
         (
             "No module named 'peft'",
             LOCKED,
-            "the module peft is missing, and the lock does not have it",
+            "the module peft is missing, but the lock does not have it",
         ),
         (
             "No module named 'accelerate'",
@@ -173,7 +173,7 @@ def test_an_error_without_a_traceback_has_no_packages_of_paths() -> None:
         (
             "No module named 'google.cloud.storage'",
             LOCKED,
-            "part of the package google-cloud-storage, and the lock does not have it",
+            "part of the package google-cloud-storage, but the lock does not have it",
         ),
         ("No module named 'google.cloud'", LOCKED, "google is a namespace of many packages"),
         (

@@ -470,7 +470,10 @@ def test_an_instance_that_cannot_be_stopped_is_told_of(bench: Bench) -> None:
 
 @pytest.mark.parametrize(
     ("lies", "words"),
-    [("nonce", "belongs to another run"), ("sha256", "not the report that the device announced")],
+    [
+        ("nonce", "belongs to a different run"),
+        ("sha256", "not the report that the device announced"),
+    ],
 )
 def test_a_forged_report_is_not_accepted(bench: Bench, lies: str, words: str) -> None:
     with at(bench, Device(lies=lies)) as place:

@@ -115,7 +115,7 @@ def print_run_summary(record: Path, show_command: str, system: System) -> None:
 def _missing_record_reason(record: Path, system: System) -> str:
     folder = os.path.relpath(record.parent)
     if not system.platform().startswith("linux"):
-        return "runs are recorded on Linux only"
+        return "runs are recorded only on Linux"
     if not system.exists(record.parent):
         return f"{folder} does not exist"
     if not system.is_writable(record.parent):

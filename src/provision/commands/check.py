@@ -52,7 +52,7 @@ _PYTHON_OF_COLAB = "IMG020"
 """The rule about the Python of a runtime; IMP006 reports the range that a project requires."""
 _OF_CELLS = ("NTB013", "NTB014")
 """Rules about cells and commands that cannot be read, which the import leaves out too."""
-_OF_CONDA = "it is a conda package, and the rules cover Python packages only"
+_OF_CONDA = "it is a conda package, and the rules cover only Python packages"
 
 
 @dataclass(frozen=True, slots=True)

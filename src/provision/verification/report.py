@@ -302,7 +302,7 @@ def read_report(content: bytes, name: str, *, nonce: str | None = None) -> Repor
         )
     if nonce is not None and document["subject"].get("nonce") != nonce:
         raise ExternalError(
-            f"the report {name} is from another run",
+            f"the report {name} is from a different run",
             why="its nonce does not match this run",
             hint=again,
         )

@@ -244,7 +244,7 @@ MET: Mapping[str, Met] = {
         FailureScope.FATAL,
         "protected",
         "metadata key title is reserved by Workbench",
-        "remove title from `metadata:`",
+        "remove title from the target's `metadata`",
     ),
     "queue": Met(
         rest(409, "unable to queue the operation"),

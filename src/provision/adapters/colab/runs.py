@@ -217,13 +217,13 @@ def _validate_report(effect: RunOnColab, report: bytes | None, status: Mapping[s
         nonce = lock = None
     if nonce != effect.nonce:
         raise ReportUnavailable(
-            "the report on the machine belongs to another run",
+            "the report on the machine belongs to a different run",
             why="the report's nonce does not match the nonce that was sent",
             hint="run the command again",
         )
     if lock != effect.lock_digest:
         raise ReportUnavailable(
-            "the report on the machine is for another lock",
+            "the report on the machine is for a different lock",
             why=f"the digest of the report's lock is {escape_line(str(lock))[:80]}",
             hint="run the command again",
         )

@@ -77,7 +77,7 @@ def _read_report(
         if is_own and status.get("report_sha256") == hashlib.sha256(report).hexdigest():
             return report
         raise ReportUnavailable(
-            "the report in the bucket is not the one that the notebook wrote",
+            "the report in the bucket is not the report that the notebook wrote",
             why="its sha256 does not match the announced one, or its nonce does not match this run",
             hint="someone else can write to the bucket: check who has write access, then "
             "verify again",

@@ -263,7 +263,7 @@ def _validate_report(report: bytes, effect: AwaitReport, result: Mapping[str, An
     subject = parse_message(report, len(report)).get("subject")
     if not isinstance(subject, dict) or subject.get("nonce") != effect.nonce:
         raise ReportUnavailable(
-            "the report in the bucket belongs to another run",
+            "the report in the bucket belongs to a different run",
             why="the report's nonce does not match the nonce that was sent",
             hint=f"someone else can write to the bucket: {advice}",
         )

@@ -78,7 +78,8 @@ def _parser() -> argparse.ArgumentParser:
         "--python",
         default=sys.executable,
         metavar="PATH",
-        help="install into this interpreter if the document names none (default: this one)",
+        help="install into this interpreter if the document does not specify one (default: the "
+        "current interpreter)",
     )
     verb.add_argument(
         "--uv",

@@ -182,7 +182,7 @@ def _stale_package(name: str, loaded: object, snapshot: Snapshot) -> Problem:
         "P06",
         name,
         Severity.ERROR,
-        f"{name} {loaded} is loaded, but {installed or 'another release'} is installed",
+        f"{name} {loaded} is loaded, but {installed or 'a different release'} is installed",
         "it was replaced after the program or notebook had imported it",
         "restart the program or the kernel",
         (f"loaded.{name}",),

@@ -129,7 +129,7 @@ def _compare_with_environments(
         if version is not None:
             yield lead + describe(environment.source, version)
         elif environment.is_complete:
-            yield f"{lead}, and {environment.source} does not have it"
+            yield f"{lead}, but {environment.source} does not have it"
         else:
             yield lead
     if not environments:
