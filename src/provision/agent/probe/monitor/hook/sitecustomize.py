@@ -73,7 +73,8 @@ def _keras_models() -> Any:
             models.setdefault(id(value), (name, value))
     rows = []
     for name, model in models.values():
-        state: Any = getattr(model.optimizer, "variables", None) or []
+        # A model that was not compiled has no such attribute.
+        state: Any = getattr(getattr(model, "optimizer", None), "variables", None) or []
         parts = {"weights": model.weights, "optimizer": state() if callable(state) else state}
         for part, variables in parts.items():
             size = sum(map(_variable_size, variables))
