@@ -8,7 +8,7 @@ transformers 4.20, and suggests the most similar one.
 ## Why
 
 `TrainingArguments(...)` fails with "got an unexpected keyword argument", after the environment was
-made and the model was loaded.
+created and the model was loaded.
 
 ## How to fix
 
