@@ -30,7 +30,7 @@ def test_what_a_person_sees(bench: Bench) -> None:
         "requirements.txt (requirements file): 2 packages, cuda\n\nLeft out or changed:\n"
         "  requirements.txt:3:1: "
     )
-    assert "gpu: T4 (no file names the GPU for this CUDA build: replace it" in done.stderr
+    assert "gpu: T4 (no file names the GPU for this CUDA build: replace this GPU" in done.stderr
     written = (bench.folder / "mine.yaml").read_text(encoding="utf-8")
     assert 'cuda: "11.8"\n' in written
     assert "  - torch==2.0.1\n  - numpy==1.26.4\n" in written
@@ -66,18 +66,24 @@ def test_contradictions_end_with_1(bench: Bench) -> None:
         "  requirements.txt:1:1, more-requirements.txt:1:1: numpy==1.26.4 and numpy==2.0.1 "
         "exclude each other\n" in done.stderr
     )
-    assert "next: fix what is listed above, then provision lint spec.yaml" in done.stdout
+    assert "next: fix the problems listed above, then provision lint spec.yaml" in done.stdout
 
 
 @pytest.mark.parametrize(
     ("arguments", "messages"),
     [
         (["none.txt"], ["cannot read none.txt"]),
-        (["notes.md"], ["the format of notes.md is not known", "known formats: "]),
+        (["notes.md"], ["the format of notes.md is unknown", "known formats: "]),
         (["requirements.txt", "-o", "spec.txt"], ["spec.txt is not a valid name for a spec"]),
         (["requirements.txt", "-o", "there.yaml"], ["there.yaml already exists", "--force"]),
-        (["requirements.txt", "--group", "x"], ["no file has the group x", "leave out --group"]),
-        (["pyproject.toml", "--group", "x"], ["no file has the group x", "the files have dev"]),
+        (
+            ["requirements.txt", "--group", "x"],
+            ["none of the files has the group x", "omit --group"],
+        ),
+        (
+            ["pyproject.toml", "--group", "x"],
+            ["none of the files has the group x", "the files have dev"],
+        ),
         (["broken.toml"], ["broken.toml"]),
     ],
     ids=lambda value: value[-1] if isinstance(value, list) else "",
@@ -243,7 +249,7 @@ def test_init_names_the_files_that_it_could_import(bench: Bench) -> None:
     done = bench.run("init")
     assert done.returncode == 0
     assert done.stderr == (
-        "to take packages from the files here: provision init provision.yaml --force "
+        "to take the packages from the files in this folder: provision init provision.yaml --force "
         "--from requirements.txt\n"
     )
     empty = bench.run("init", "elsewhere/spec.yaml")
@@ -270,7 +276,10 @@ def test_a_freeze_pins_what_a_requirements_file_lists(bench: Bench) -> None:
     assert both.returncode == 0
     assert "packages:\n  - numpy==2.0.1\n  - scipy\n" in both.stdout
     assert "freeze.txt:2:1: packaging: left out, because no other file lists them" in both.stderr
-    assert "freeze.txt:1:1: scipy: no exact version, because this file lacks them" in both.stderr
+    assert (
+        "freeze.txt:1:1: scipy: no exact version, because this file does not list them"
+        in both.stderr
+    )
     alone = bench.run("import", "freeze.txt")
     assert "packages:\n  - numpy==2.0.1\n  - packaging==26.0\n" in alone.stdout
     write(bench, "requirements.txt", "numpy>=2.1\nscipy\n")
@@ -304,4 +313,4 @@ def test_packages_from_repositories_and_urls_are_listed(
     assert done.returncode == 0
     assert f"requirements.txt:2:1: {message}" in done.stderr
     assert hint in done.stderr
-    assert "if not, add it with its `path` or `git`" in " ".join(done.stderr.split())
+    assert "otherwise add it with its `path` or `git`" in " ".join(done.stderr.split())

@@ -45,8 +45,8 @@ def test_a_spec_for_two_targets(bench: Bench) -> None:
         "    project: my-project # yours\n"
         "    zones: [us-central1-a, us-central1-b, us-central1-c] # tried in this order\n"
         "    machine_type: g2-standard-4 # the cheapest in us-central1 with this GPU\n"
-        "    image: workbench-instances-2603 # the newest image of this family\n"
-        "    bucket: gs://my-bucket/provision # yours: startup script and report\n"
+        "    image: workbench-instances-2603 # the newest image in this family\n"
+        "    bucket: gs://my-bucket/provision # your bucket for the startup script and report\n"
         '    service_account: "trainer@my-project.iam.gserviceaccount.com" # yours\n'
         "    nat: true # packages are downloaded through Cloud NAT\n"
         '    idle_shutdown: "60m"\n'
@@ -91,7 +91,10 @@ def test_every_gpu_gives_a_spec_without_errors_or_a_refusal(tmp_path: Path) -> N
         ),
         (["--gpu", "RTX-4090", "-t", "workbench"], ["Workbench does not offer RTX-4090", "V100"]),
         (["--gpu", "T4:2", "-t", "colab"], ["a Colab runtime has one GPU", "set gpu: T4"]),
-        (["--gpu", "L4:3", "-t", "workbench"], ["no Workbench machine type has 3 x L4", "2, 4, 8"]),
+        (
+            ["--gpu", "L4:3", "-t", "workbench"],
+            ["there is no Workbench machine type with 3 x L4", "2, 4, 8"],
+        ),
         (["--gpu", "A100-80BG"], ["unknown GPU A100-80BG", "did you mean A100-80GB"]),
         (["--gpu", "L4:x"], ["--gpu L4:x is not a GPU", "A100-80GB:2"]),
         (["--gpu", ""], ["--gpu '' is not a GPU"]),

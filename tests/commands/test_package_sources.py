@@ -122,7 +122,7 @@ def test_an_edit_of_an_editable_package_has_an_effect_at_once(project: Bench) ->
     assert installed(project).startswith("2 ")
     assert project.run("lock", "--check", "spec.yaml").returncode == 0
     planned = project.run("plan", "spec.yaml").stdout
-    assert "No changes; only the verification is left." in planned
+    assert "No changes; only the verification remains." in planned
     assert "the spec, the lock or the code has changed since it was verified" in planned
     apply(project)
     assert readings(project)["source.ours"] != digest
@@ -153,8 +153,8 @@ def test_what_cannot_be_used_is_a_finding(project: Bench) -> None:
     (folder / "empty").mkdir()
     (folder / "x-1.0-py3-none-any.whl").write_text("not a zip")
     for package, words in {
-        "{name: ours, path: ../outside}": "is outside of the project",
-        "{name: ours, path: link}": "is a link out of the project",
+        "{name: ours, path: ../outside}": "is outside the project",
+        "{name: ours, path: link}": "outside the project",
         "{name: ours, path: missing}": "the folder missing does not exist",
         "./missing-1.0-py3-none-any.whl": "does not exist",
         "./x-1.0-py3-none-any.whl": "is not a wheel",
@@ -193,7 +193,7 @@ def test_another_kind_of_target_refuses_it(project: Bench) -> None:
     project.spec(small_spec(line, extra=f"targets: {{c: {target}}}\n"))
     done = project.run("lint", "spec.yaml")
     shown = " ".join(done.stdout.split())
-    assert "a package from a path or a repository at a target of kind colab-enterprise" in shown
+    assert "a package from a path or a repository on a target of kind colab-enterprise" in shown
 
 
 def test_a_runtime_gets_a_wheel_of_the_same_files(project: Bench) -> None:

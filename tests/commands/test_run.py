@@ -11,10 +11,12 @@ import pytest
 from provision.adapters import RealSystem
 from provision.agent.probe.report_json import canonical_digest, to_canonical_json
 from provision.cli.run import print_run_summary
+from provision.commands.run import run
+from provision.commands.shared.load import load_spec
 from tests.applied_project import apply_once
 from tests.rig import Bench, small_spec
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="runs are recorded on Linux only")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="runs are recorded only on Linux")
 
 
 @pytest.fixture
@@ -89,7 +91,7 @@ def test_no_monitor_writes_nothing_and_says_nothing(made: Bench) -> None:
 @pytest.mark.parametrize(
     ("program", "words"),
     [
-        ("no-such-program", "it is neither in the environment nor on the PATH"),
+        ("no-such-program", "it is neither in the environment nor on PATH"),
         (".", "it is a folder"),
         ("./spec.yaml", "the file is not executable"),
     ],
@@ -142,10 +144,10 @@ def test_a_file_of_this_folder_is_no_program_of_the_path(made: Bench, name: str,
 @pytest.mark.parametrize(
     ("platform", "folder", "writable", "says"),
     [
-        ("macos-arm64", "runs", True, "on Linux only"),
+        ("macos-arm64", "runs", True, "only on Linux"),
         ("linux-x86_64", "removed", True, "removed does not exist"),
         ("linux-x86_64", "runs", False, "runs is not writable"),
-        ("linux-x86_64", "runs", True, "the monitor ended before it wrote a record"),
+        ("linux-x86_64", "runs", True, "the monitor ended before writing a record"),
     ],
 )
 def test_why_a_run_was_not_recorded(
@@ -169,6 +171,29 @@ def test_why_a_run_was_not_recorded(
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("provision: this run was not recorded (")
     assert says in line
+
+
+def test_runs_of_one_second_are_in_order(made: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`fit` and `status` look at the last one."""
+    tokens = iter(["cc", "bb", "aa"])
+
+    class OneSecond(RealSystem):
+        def now(self) -> str:
+            return "2026-11-20T12:00:00Z"
+
+        def token(self) -> str:
+            return next(tokens) * 16
+
+        def run(self, argv, environment, watch=None, *, prefix=None, folder=None) -> int:
+            """Hold no lock: a process that did so has to end before the next run."""
+            return super().run(argv, environment, watch, folder=folder)
+
+    monkeypatch.setenv("MY_TOKEN", "t0ken-value")
+    loaded, system = load_spec(made.folder / "spec.yaml", OneSecond()), OneSecond()
+    for count in range(3):
+        run(loaded, "local", ("true", *["word"] * count), system, lambda _: None)
+    told = [json.loads(record.read_text())["program"]["arguments"] for record in records(made)]
+    assert told == [0, 1, 2]
 
 
 def test_destroy_takes_the_records_along(made: Bench) -> None:

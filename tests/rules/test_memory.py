@@ -199,7 +199,7 @@ def test_vllm_alone_does_not_make_the_weights_quantized(ask: Ask) -> None:
 
 def test_a_larger_card_is_one_of_the_place(ask: Ask) -> None:
     text = COLAB.format(top="training: {precision: fp16, model: {parameters: 1.1B}}\n", more="")
-    assert ask(text).one("MEM001").help.endswith("or use gpu: L4 with 24 GiB")
+    assert ask(text).one("MEM001").help.endswith("or use `gpu: L4` with 24 GiB")
 
 
 def test_what_cannot_be_done_without_is_less_than_the_estimate(facts: Facts) -> None:
@@ -282,7 +282,7 @@ def test_the_way_out_of_checkpoints_is_one(ask: Ask) -> None:
         "arguments: {save_total_limit: 9}}\n"
     )
     text = example_spec(f"gpu: A100-80GB\n{training}", machine_type="auto")
-    assert "save_total_limit: 3," in ask(text).one("MEM007").help
+    assert "save_total_limit: 3`," in ask(text).one("MEM007").help
     assert "MEM007" not in ask(text.replace("limit: 9", "limit: 3")).ids
 
 

@@ -53,7 +53,7 @@ _SECRET_SAMPLES = ("*.example", "*.sample", "*.template", "*.dist")
 _RENDERED_NAMES = (".colab.py", ".ipynb")
 _RENDERED_MARK = b"Written by `provision render`"
 """In a rendered cell and notebook, which contain the code themselves."""
-_OR_EXCLUDE = ", or add it to code.exclude"
+_OR_EXCLUDE = ", or add it to `code.exclude`"
 _SUBMODULE = "160000"
 _FORBIDDEN_VARIABLES = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_NAMESPACE")
 _GIT_S = 60.0
@@ -119,7 +119,9 @@ def read_code(
         contents[path] = content
     if not files and not problems:
         problems.append(
-            CodeProblem(f"{folder} contains no files", "add files to git, or name another folder")
+            CodeProblem(
+                f"{folder} contains no files", "add files to git, or use a different folder"
+            )
         )
     changed = [path for path in listing.changed if not is_excluded(path, exclude)]
     made = (*exclude, *_IGNORED_FOLDERS, *_IGNORED_FILES)
@@ -160,9 +162,11 @@ def _compile_patterns(patterns: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pa
 
 def _folder_problem(folder: Path, real: Path, root: Path) -> CodeProblem | None:
     if not real.is_relative_to(root):
-        return CodeProblem(f"{folder} is outside of the project {root}", "name a folder in it")
+        return CodeProblem(
+            f"{folder} is outside the project {root}", "use a folder inside the project"
+        )
     if not real.is_dir():
-        return CodeProblem(f"{folder} is not a folder", "name the folder that contains the code")
+        return CodeProblem(f"{folder} is not a folder", "use the folder that contains the code")
     return None
 
 
@@ -170,8 +174,9 @@ def _submodule_problems(listing: _Listing, exclude: Sequence[str]) -> Iterator[C
     for path in listing.submodules:
         if not is_excluded(path, exclude):
             yield CodeProblem(
-                f"{escape_line(path)} is a submodule, whose files git does not track here",
-                f"copy what is needed of it into the repository{_OR_EXCLUDE}",
+                f"{escape_line(path)} is a submodule, and git does not track its files in this "
+                "repository",
+                f"copy the files you need from it into the repository{_OR_EXCLUDE}",
             )
 
 
@@ -254,7 +259,7 @@ def _find_size_problem(
         return None
     largest = sorted(sizes, key=lambda path: -sizes[path])[:_MAX_NAMED]
     named = ", ".join(f"{escape_line(path)} ({sizes[path] / 2**20:.1f} MiB)" for path in largest)
-    hint = "add data and checkpoints to code.exclude, and keep them in a folder of `paths`"
+    hint = "add data and checkpoints to `code.exclude`, and keep them in a folder that `paths` declares"
     if of_package:
         hint = "move data and checkpoints out of the folder of the package"
     return CodeProblem(
@@ -267,7 +272,10 @@ def _find_size_problem(
 def _content_problems(path: str, file: CodeFile, content: bytes) -> Iterator[CodeProblem]:
     shown = escape_line(path)
     if _REPLACEMENT in path:
-        yield CodeProblem(f"the name {shown} is not UTF-8", f"rename it{_OR_EXCLUDE}")
+        yield CodeProblem(
+            f"the file name {shown} is not valid UTF-8",
+            f"rename the file{_OR_EXCLUDE}",
+        )
     if file.mode == 0o120000 and leaves_folder(path, os.fsdecode(content)):
         yield CodeProblem(
             f"{shown} is a link out of the folder, to {escape_line(os.fsdecode(content))}",
@@ -275,6 +283,6 @@ def _content_problems(path: str, file: CodeFile, content: bytes) -> Iterator[Cod
         )
     if len(content) < _MAX_POINTER_BYTES and content.startswith(_LFS):
         yield CodeProblem(
-            f"{shown} is a pointer of Git LFS, not the file itself",
+            f"{shown} is a Git LFS pointer, not the file itself",
             f"run `git lfs pull`{_OR_EXCLUDE}",
         )

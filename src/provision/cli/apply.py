@@ -46,7 +46,7 @@ TIERS = ("inventory", "quick", "deep", "burn")
     "--plan",
     "saved_plan",
     type=FILE,
-    help="Apply a saved plan, and nothing else.",
+    help="Apply this saved plan, and nothing else.",
 )
 @click.option("--verify", is_flag=True, help="Verify again even if nothing changed.")
 @click.option(
@@ -58,12 +58,12 @@ TIERS = ("inventory", "quick", "deep", "burn")
 @click.option(
     "--detach",
     is_flag=True,
-    help="Do not wait for the report of an instance; wait later with `provision attach`.",
+    help="Do not wait for an instance's report; `provision attach` waits for it later.",
 )
 @click.option(
     "--keep",
     is_flag=True,
-    help="With via: colab-cli, keep the machine running; `provision destroy` stops it.",
+    help="With `via: colab-cli`, keep the machine running; `provision destroy` stops it.",
 )
 @ADOPT
 @SANDBOX
@@ -98,7 +98,7 @@ def apply(
     from provision.cli.progress import show_progress
     from provision.cli.session import import_dropped_reports, open_session
     from provision.commands import apply as command
-    from provision.commands.shared.target_plans import select_targets
+    from provision.commands.shared.target_selection import select_targets
 
     options = command.ApplyOptions(
         verify=verify,

@@ -73,7 +73,7 @@ def export(
             system.perform(WriteFile(out, exported.text), progress)
     if exported.unconfirmed:
         console.print_note(
-            "warning: the lock contains hashes that no index has confirmed, for "
+            "warning: no index has confirmed the hashes in the lock for "
             f"{', '.join(exported.unconfirmed)}"
         )
     if output_format == "json":
@@ -87,7 +87,9 @@ def export(
         )
     elif out is not None:
         targets = ", ".join(exported.targets)
-        console.print_text(f"wrote {out}: {export_format} of {loaded.lock_path}, target {targets}")
+        console.print_text(
+            f"wrote {out}: {export_format} from {loaded.lock_path}, target {targets}"
+        )
     else:
         console.print_result(exported.text)
     return 0

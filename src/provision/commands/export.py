@@ -13,7 +13,7 @@ from provision.agent.probe.proofs.launch import Launch
 from provision.commands.lock import ensure_lock
 from provision.commands.shared.launch import build_launch
 from provision.commands.shared.load import LoadedSpec
-from provision.commands.shared.target_plans import list_targets, select_target
+from provision.commands.shared.target_selection import list_targets, select_target
 from provision.effects.conda import CondaChannel
 from provision.effects.system import ProgressCallback, Reader, System
 from provision.errors import ExternalError, Refused, UsageError
@@ -209,8 +209,8 @@ def _render_launch(form: ExportFormat, launch: Launch) -> str:
     if form is ExportFormat.DEEPSPEED and not launch.zero_stage:
         raise UsageError(
             "there is no DeepSpeed configuration to write",
-            why=f"the spec declares strategy: {launch.strategy}",
-            hint="set strategy: deepspeed-zero2 or deepspeed-zero3",
+            why=f"the spec declares `strategy: {launch.strategy}`",
+            hint="set `strategy: deepspeed-zero2` or `strategy: deepspeed-zero3`",
         )
     if form is ExportFormat.ACCELERATE:
         return launch_files.render_accelerate_config(launch)
@@ -231,15 +231,15 @@ def _own_channels(part: TargetView, loaded: LoadedSpec) -> dict[str, str]:
 def _refuse_without_conda(part: TargetView, form: ExportFormat, loaded: LoadedSpec) -> None:
     if not part.conda:
         raise Refused(
-            f"the format {form} needs a target with manager: conda",
+            f"the format {form} needs a target with `manager: conda`",
             why="this target's Python does not come from conda",
-            hint="use another format",
+            hint="use a different format",
         )
     if len(part.environments) > 1:
         platforms = ", ".join(environment.platform for environment in part.environments)
         fields = f"`extends: {loaded.path.name}` and `platforms: [{part.environments[0].platform}]`"
         raise Refused(
-            f"the format {form} covers one platform only",
-            why=f"conda builds differ by platform, and {loaded.path} lists {platforms}",
+            f"the format {form} covers only one platform",
+            why=f"conda builds differ between platforms, and {loaded.path} lists {platforms}",
             hint=f"write a second spec next to it with {fields}, then lock and export it",
         )

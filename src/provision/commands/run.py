@@ -71,8 +71,7 @@ def _monitor_request(
     loaded: LoadedSpec, target: str, argv: tuple[str, ...], system: System
 ) -> MonitorRequest:
     now = system.now()
-    name = f"{now.replace(':', '').replace('-', '')}-{system.token()[:6]}.json"
-    record = run_records_folder(loaded, target) / name
+    record = run_records_folder(loaded, target) / _record_name(loaded, now, system)
     # Arguments may contain secrets; the script's name is what distinguishes runs.
     scripts = (argument for argument in argv[1:] if argument.endswith(".py"))
     script = next((PurePath(path).name for path in scripts if "=" not in path), "")
@@ -87,3 +86,12 @@ def _monitor_request(
         program,
         tuple(sorted(loaded.spec.with_settings_of(target).secrets)),
     )
+
+
+def _record_name(loaded: LoadedSpec, now: str, system: System) -> str:
+    """Return a name that sorts after those of the spec's earlier runs, also of the same second."""
+    second = now.replace(":", "").replace("-", "")
+    folders = (run_records_folder(loaded, name) for name in loaded.spec.targets)
+    names = [name for folder in folders for name in system.list_folder(folder)]
+    earlier = sum(name.startswith(second) for name in names)
+    return f"{second}-{earlier:03}-{system.token()[:6]}.json"

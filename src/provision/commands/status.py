@@ -99,7 +99,7 @@ def _target_status(
     driver = find_driver(loaded.spec, name)
     if driver is None:
         verdict = _stored_verdict(loaded, ledger, name)
-        return TargetStatus(name, kind, "not made by this version", "", *verdict)
+        return TargetStatus(name, kind, "this version cannot create it", "", *verdict)
     platform = driver.platform or reader.platform()
     if lock is None or lock.environment(name, platform) is None:
         is_absent = _recorded_location(loaded, ledger, name) is None
@@ -122,7 +122,7 @@ def _unknown_status(
     loaded: LoadedSpec, name: str, ledger: Ledger, error: ProvisionError
 ) -> TargetStatus:
     """Return the status of a target that cannot be observed, with what is recorded of it."""
-    condition = f"not known: {error.what}"
+    condition = f"unknown: {error.what}"
     try:
         return _recorded_status(loaded, name, ledger, condition)
     except ProvisionError:

@@ -28,7 +28,7 @@ from provision.targets import AnyDriver, TargetContext, find_driver, load_driver
 from provision.targets.base import ProbeEvidence
 from provision.targets.capabilities import ImageVerification, VerifiesImage
 from provision.targets.stored_verdict import ImageVerificationRecord
-from provision.verification import probe_digest
+from provision.verification.device_files import probe_digest
 
 Confirm = Callable[[Plan, LockResult], None]
 """Shows the plan and requests a confirmation; raises Refused without it."""
@@ -98,8 +98,8 @@ def _refuse_other_kinds(loaded: LoadedSpec, names: tuple[str, ...]) -> None:
         ]
         raise UsageError(
             f"{name} cannot be verified before it exists",
-            why=f"{loaded.spec.targets[name].kind} has no image that a job could run on; "
-            f"kinds that have one: {', '.join(kinds) or 'none'}",
+            why=f"a target of kind {loaded.spec.targets[name].kind} has no image that a job can "
+            f"run on; kinds with an image: {', '.join(kinds) or 'none'}",
             hint=f"create it and verify it with `{loaded.command('apply', name)}`",
         )
 

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from provision.effects.code import CodeTree
     from provision.effects.conda import CondaChannel, CondaProgram, CondaRecord, CondaSolveRequest
     from provision.effects.google import CloudReader
-    from provision.effects.local import Damage, LocalEffect, MachineResources, MonitorRequest
+    from provision.effects.local import Damage, LocalEffect, MonitorRequest
+    from provision.effects.machine import MachineResources
     from provision.effects.packages import (
         IndexAddresses,
         IndexSource,

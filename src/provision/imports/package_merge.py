@@ -60,7 +60,7 @@ def merge_packages(
             Leftover(
                 constraints[0].span,
                 f"{list_names(constraints)}: these constraints were left out",
-                "a spec limits only the packages that it lists",
+                "a spec can limit only the packages it lists",
                 "add a package to `packages` to keep its limit",
             )
         )

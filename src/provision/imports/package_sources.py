@@ -72,7 +72,7 @@ def leave_location(content: Content, url: str, name: str, version: str, span: Sp
         span,
         f"{subject} is not imported: it comes from {origin}",
         why,
-        f"if a package index has it, add it as {quote_text(known)}; if not, add it with its "
+        f"if a package index has it, add it as {quote_text(known)}; otherwise add it with its "
         "`path` or `git`",
     )
 

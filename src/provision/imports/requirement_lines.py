@@ -81,8 +81,8 @@ def read_requirement(
         content.leave(
             span,
             f"{quote_text(text)} is not imported",
-            "its text depends on a variable, whose value is not read",
-            "write the value",
+            "its text depends on a variable, whose value is unknown",
+            "write the value instead of the variable",
         )
         return None
     if " @ " not in text and _is_location(text):
@@ -100,7 +100,7 @@ def read_requirement(
         content.leave(
             span,
             f"{quote_text(text)} is not imported",
-            "its marker depends on an extra, which a spec does not have",
+            "its marker depends on an extra, but a spec has no extras",
         )
         return None
     return add_package(content, requirement, text, span, origin)
@@ -168,7 +168,7 @@ def _read_local_version(
             span,
             f"the build +{quote_text(local)} of {name} is not imported",
             f"{name} {quote_text(base)} is taken from its index without a build tag",
-            f"if {name} needs that build, add the index that has it to `indexes`",
+            f"if you need that build of {name}, add the index that has it to `indexes`",
         )
 
 
@@ -243,8 +243,8 @@ def _read_conda_build(
         span,
         f"the version of {name} is taken from its file name"
         if pinned
-        else f"the version of {name} is not known",
-        "conda installed it, and the line names a folder of the machine that built it",
+        else f"the version of {name} is unknown",
+        "conda installed it, and the line names a folder on the machine that built it",
         "" if pinned else f"add the version that `conda list {name}` shows",
     )
     requirement = pinned or Requirement(name)
@@ -298,7 +298,7 @@ def read_pip_arguments(
         for name, value in _split_option(text):
             option = OPTIONS.get(name)
             if option is None:
-                what = f"the option {quote_text(name)} is not known"
+                what = f"the option {quote_text(name)} is unknown"
                 content.leave(span, what, help=_CHECK_IT, kind="refused")
                 continue
             end = span
@@ -315,7 +315,7 @@ def read_pip_arguments(
 
 _HASH = re.compile(r"sha(?:256|384|512):[0-9a-fA-F]+")
 _OWN_LINE = "write each package on its own line, before its options"
-_CHECK_IT = "check whether packages depend on it"
+_CHECK_IT = "check whether the packages depend on this option"
 
 
 def _split_option(text: str) -> list[tuple[str, str | None]]:
@@ -365,7 +365,7 @@ def _read_option(
             content.leave(
                 span,
                 f"--hash={quote_text(value)} is not a hash that pip accepts",
-                help="write it as in --hash=sha256:HEX, with sha256, sha384 or sha512",
+                help="use the form --hash=sha256:HEX, with sha256, sha384 or sha512",
                 kind="refused",
             )
         case OptionMeaning.HASH:
@@ -387,6 +387,6 @@ def read_index(content: Content, url: str, span: Span, *, is_main: bool) -> None
         content.leave(
             span,
             f"no package is bound to the index {index}",
-            "pip searches every index; in a spec a package names its index",
+            "pip searches every index, but in a spec each package names its index",
             f"add `index: {index}` to the packages that come from it",
         )

@@ -157,7 +157,8 @@ class _Walk:
         file = to_text_file(str(path), text)
         if len(file.starts) > MAX_LINES:
             raise SourceError(
-                f"{path} has more than {MAX_LINES} lines", hint="check that this is the right file"
+                f"{path} has more than {MAX_LINES} lines",
+                hint="use the path of a requirements file",
             )
         self.texts[file.name] = SourceText(file.name, text, file.name)
         lines = tuple(_list_lines(content, file))
@@ -197,13 +198,17 @@ class _Walk:
         """Read an included file; return a problem, its help and its kind; "" for no problem."""
         name = reference.name
         if "://" in name or name.startswith("file:"):
-            return "it is a URL", "download it, and name the file", "unread"
+            return "it is a URL", "download the file, and name it instead", "unread"
         if "$" in name:
-            return "its name contains a variable", "write the name", "unread"
+            return (
+                "its name contains a variable",
+                "write the file name without a variable",
+                "unread",
+            )
         path = folder / name
         resolved = _resolve(path)
         if not resolved.is_relative_to(self.context.root):
-            return f"it is outside of {self.context.root}", "import it as a separate file", "unread"
+            return f"it is outside {self.context.root}", "import it as a separate file", "unread"
         if resolved in chain:
             return "it includes itself", "delete the line", "refused"
         if (resolved, reference.is_constraint) in self.seen:
@@ -224,7 +229,7 @@ class _Walk:
             )
         except ProvisionError as error:
             why = f" ({error.why})" if error.why else ""
-            return f"{error.what}{why}", error.hint or "check the name", "refused"
+            return f"{error.what}{why}", error.hint or "correct the name", "refused"
         return "", "", "no-field"
 
 
@@ -349,7 +354,7 @@ def _read_table(content: Content, file: TextFile, lines: tuple[LogicalLine, ...]
             continue
         span, row = line.span(file, 0, len(text)), _TABLE_ROW.match(text)
         if row is None:
-            content.leave(span, f"{quote_text(text)} is not a row of `pip list`")
+            content.leave(span, f"{quote_text(text)} is not a row from `pip list`")
         elif row[3]:
             content.leave(
                 span,

@@ -12,7 +12,7 @@ from typing import ClassVar
 from provision.effects.system import Reader
 from provision.errors import ExternalError
 from provision.state import Record
-from provision.verification import probe_digest
+from provision.verification.device_files import probe_digest
 from provision.verification.report import MAX_REPORT_BYTES
 
 

@@ -36,8 +36,8 @@ _SIZES = ("ram", "disk", "shm", "vram")
 _MAIN = "import sys\n\n{before}from {package}.{program}.cli import main\n\nsys.exit(main())\n"
 _TOO_OLD = """if sys.version_info < (3, 10):
     sys.stderr.write(
-        "probe: this is Python %d.%d, the probe needs 3.10 or newer: run it with the Python of "
-        "the environment\\n" % sys.version_info[:2]
+        "probe: this is Python %d.%d, but the probe needs 3.10 or newer: run it with the "
+        "environment's Python\\n" % sys.version_info[:2]
     )
     sys.exit(2)
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from provision.agent.core.files import zip_files
 from provision.agent.probe.report_json import expand
-from provision.verification import installer_zipapp, notebook_zipapp, probe_zipapp
+from provision.verification.device_files import installer_zipapp, notebook_zipapp, probe_zipapp
 from tests.agent.install.bench import UV, sha256
 from tests.agent.probe.conftest import document as expectations
 from tests.rig import MINOR, make_index, make_wheel

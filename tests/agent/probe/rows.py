@@ -163,7 +163,8 @@ SIX_GB = {
     "memory.wrong_words": 0,
 }
 OF_SEVERAL_CARDS = [
-    Row("M02", "skip", SIX_GB, EIGHT, "only 4 GiB of 5.67 GiB tested, less than 75% (5.5 GiB were free; the test uses whole GiB"),
+    Row("M02", "skip", SIX_GB, EIGHT, ("only 4 GiB of 5.67 GiB was tested, less than 75% (5.5 GiB was free; the test uses "
+        "whole GiB")),
     Row("N01", "pass", {"numerics.device": "cuda", **eight(ERRORS)}, EIGHT, "agree with float64; the same on all 8 cards"),
     Row("N01", "fail", {"numerics.device": "cuda", **eight(ERRORS, c5={"numerics.fp32_outside": 3})}, EIGHT, f"on {SIXTH}, 1 of 8 cards: fp32 matrix products are"),
     Row("N01", "fail", {"numerics.device": "cuda", **eight(ERRORS, c5={"numerics.bf16_large_error": "nan"})}, EIGHT, f"on {SIXTH}, 1 of 8 cards: bf16"),
@@ -278,7 +279,7 @@ OF_DEVICES = [
     Row("F01", "unknown", product(None), H200),
     Row("F02", "pass", {"speed.others_tflops": {"fp16": 780.0, "fp8": 1450.0}}, {**H200, "tier": "deep"}, "fp16 780, fp8 1450"),
     Row("F02", "warn", {"speed.others_tflops": {"fp16": 780.0, "fp8": 900.0}}, {**H200, "tier": "deep"}, "fp8 below half"),
-    Row("F02", "warn", {"speed.others_tflops": {"fp16": 780.0, "fp8": "inf"}}, {**H200, "tier": "deep"}, "fp8 matrix products: no valid speed measured"),
+    Row("F02", "warn", {"speed.others_tflops": {"fp16": 780.0, "fp8": "inf"}}, {**H200, "tier": "deep"}, "fp8 matrix products: no valid speed was measured"),
     Row("F02", "skip", {"speed.others_tflops": {}}, {**H200, "tier": "deep"}),
     Row("F02", "unknown", {"speed.others_tflops": None}, {**H200, "tier": "deep"}),
     Row("F03", "pass", BURNT, BURN, "780 at the end; maximum 71 °C and 698 W"),
@@ -293,8 +294,8 @@ OF_DEVICES = [
     Row("C01", "unknown", {"several.alone_wrong": None}, H200),
     Row("C01", "skip", {"several.alone_wrong": None}, MPS),
     Row("C02", "pass", SUMS, EIGHT),
-    Row("C02", "fail", {**SUMS, "several.sums_wrong": 5, "several.sums_wrong_ranks": [5]}, EIGHT, "5 sums over 8 cards are wrong, on cuda:5"),
-    Row("C02", "fail", {**SUMS, "several.sums_wrong": 40, "several.sums_wrong_ranks": list(range(8))}, EIGHT, "40 sums over 8 cards are wrong, on all of them"),
+    Row("C02", "fail", {**SUMS, "several.sums_wrong": 5, "several.sums_wrong_ranks": [5]}, EIGHT, "5 all-reduce results over 8 cards are wrong, on cuda:5"),
+    Row("C02", "fail", {**SUMS, "several.sums_wrong": 40, "several.sums_wrong_ranks": list(range(8))}, EIGHT, "40 all-reduce results over 8 cards are wrong, on all of them"),
     Row("C02", "fail", HUNG, EIGHT, "an all-reduce over 8 cards hangs: 0 of them finished. They printed: NCCL WARN no peer"),
     Row("C02", "fail", {**HUNG, "several.sums_steps": [*ADDED[:5], None, *ADDED[:2]]}, EIGHT, "finished; cuda:5 never reached its card."),
     Row("C02", "fail", {**HUNG, "several.sums_steps": [ADDED[0], *HUNG["several.sums_steps"][1:]]}, EIGHT, "cuda:1, cuda:2, cuda:3 and 4 more never joined"),
@@ -343,22 +344,22 @@ ENDED: dict[str, Any] = {
     "command.tail": "loss 1\n",
 }
 OF_JOBS = [
-    Row("V01", "pass", TREE, CODE, "3 files as declared"),
+    Row("V01", "pass", TREE, CODE, "3 files are as declared"),
     Row(
         "V01",
         "fail",
         {**TREE, "code.digest": "sha256:ab", "code.changed": ["a.py"]},
         CODE,
-        "files that differ from the declared code: a.py",
+        "these files differ from the declared code: a.py",
     ),
     Row("V01", "fail", {**TREE, "code.digest": "sha256:ab"}, CODE, "those of other code"),
-    Row("V02", "pass", ENDED, COMMAND, "it ended with exit code 0 after 1.5 s"),
+    Row("V02", "pass", ENDED, COMMAND, "the command ended with exit code 0 after 1.5 s"),
     Row(
         "V02",
         "fail",
         {**ENDED, "command.exit": 3, "command.tail": "x\nKeyError: 'a'\n"},
         COMMAND,
-        "ended with exit code 3, not 0; its last line: KeyError",
+        "ended with exit code 3, not 0; the last line: KeyError",
     ),
     Row(
         "V02",

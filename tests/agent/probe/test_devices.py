@@ -575,7 +575,7 @@ def test_two_sound_cards_are_both_looked_at(verify: Verify) -> None:  # noqa: F8
     )
     assert (
         found["M02"]["message"]
-        == "1 GiB of the card's memory tested without errors; the same on all 2 cards"
+        == "1 GiB of the card's memory was tested without errors; the same on all 2 cards"
     )
     assert found["readings"]["cards.names"] == ["cuda:0 (PCI 0000:1b:00.0)", SECOND]
     assert found["readings"]["cards.memory.wrong_words"] == [0, 0]

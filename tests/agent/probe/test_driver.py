@@ -95,8 +95,14 @@ def test_a_card_as_it_should_be(environment: Environment, newer: Path) -> None:
         ("mig=1", "D04", "unknown", "split into partitions (MIG)", "tier quick"),
         ("mig=1;total_mib=-4", "D04", "unknown", "split into partitions (MIG)", "tier quick"),
         ("ecc=0;uncorrected=3", "D05", "warn", "(ECC) of the card's memory is off", "turn it on"),
-        ("lanes=8", "D09", "warn", "its PCIe link has 8 of 16 lanes", "another machine"),
-        ("pcie_most=3", "D09", "warn", "the slot is PCIe 3, the card is PCIe 4", "another machine"),
+        ("lanes=8", "D09", "warn", "its PCIe link uses only 8 of 16 lanes", "another machine"),
+        (
+            "pcie_most=3",
+            "D09",
+            "warn",
+            "the slot is PCIe 3, but the card is PCIe 4",
+            "another machine",
+        ),
         ("lanes=-3;pcie_most=-3;persistence=0", "D09", "pass", "full power and PCIe link", ""),
         ("reasons=8", "D06", "fail", "hardware slowdown", "another machine"),
         (
@@ -440,8 +446,7 @@ def test_a_card_that_gets_hot_at_work_is_seen(environment: Environment, newer: P
 
     assert found["status"] == "fail", said
     assert (
-        found["message"]
-        == "the card reduces its clocks under load (imports): hardware thermal slowdown"
+        found["message"] == "the card is throttling under load (imports): hardware thermal slowdown"
     )
     assert {"key": "nvml.slowed", "value": [], "class": "context"} in report["readings"]
 
@@ -453,7 +458,7 @@ def test_a_card_that_stays_cool_at_work_passes(environment: Environment, newer: 
 
     assert {check["id"]: check for check in report["checks"]}["D06"][
         "message"
-    ] == "the card does not reduce its clocks, idle or under load"
+    ] == "the card is not throttling, idle or under load"
 
 
 def test_without_library_and_program_there_is_no_driver(

@@ -224,7 +224,7 @@ def test_who_may_read_files_of_credentials_is_told(
     assert (code, found["status"]) == (0, "warn"), said
     assert found["message"].startswith("Kaggle: the file can be read by others (mode 0644); netrc")
     assert (
-        "Google Cloud: the file that the variable names cannot be read (No such file or directory)"
+        "Google Cloud: the file named by the variable cannot be read (No such file or directory)"
         in found["message"]
     )
     assert found["observed"]["Hugging Face"] == "its owner"

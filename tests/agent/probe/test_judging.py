@@ -314,7 +314,7 @@ ROWS = [
     Row("H04", "warn", {"host.cpus": 2, "host.cpu_quota": 2.0}, {"training__dataloader_workers": 8}, "8 DataLoader workers"),
     Row("H05", "pass", {"host.ram_bytes": 16 * GIB - GIB // 2, "host.cgroup_ram_bytes": None}, {"requires__ram_bytes": 16 * GIB}),
     Row("H05", "fail", {"host.ram_bytes": 13 * GIB, "host.cgroup_ram_bytes": None}, {"requires__ram_bytes": 16 * GIB}, "the machine has only 13 GiB"),
-    Row("H05", "fail", {"host.ram_bytes": 64 * GIB, "host.cgroup_ram_bytes": 12 * GIB}, {"requires__ram_bytes": 16 * GIB}, "the container may use only 12 GiB"),
+    Row("H05", "fail", {"host.ram_bytes": 64 * GIB, "host.cgroup_ram_bytes": 12 * GIB}, {"requires__ram_bytes": 16 * GIB}, "the container can use only 12 GiB"),
     Row("H05", "skip", {"host.ram_bytes": GIB, "host.cgroup_ram_bytes": None}),
     Row("H06", "pass", {**FREE}, {"requires__disk_bytes": 50 * GIB}),
     Row("H06", "fail", {**FREE, "disk.environment.free_bytes": 9 * GIB}, {"requires__disk_bytes": 50 * GIB}, "environment (9 GiB)"),
@@ -419,7 +419,7 @@ ROWS = [
     Row("Y01", "fail", {"secret.T": "unset"}, {"secrets": ["T"]}, "not set: T"),
     Row("Y01", "fail", {"secret.T": "blank"}, {"secrets": ["T"]}, "not set: T (it is blank)"),
     Row("Y01", "warn", {"secret.T": "with white space around it"}, {"secrets": ["T"]}, "T begins or ends with white space or a line break"),
-    Row("Y01", "warn", {"secret.T": "short"}, {"secrets": ["T"]}, "T is shorter than any token"),
+    Row("Y01", "warn", {"secret.T": "short"}, {"secrets": ["T"]}, "T is too short to be a token"),
     Row("Y02", "skip", {"credentials.files": {}}),
     Row("Y02", "pass", {"credentials.files": {"Kaggle": "its owner"}}),
     Row("Y02", "warn", {"credentials.files": {"Kaggle": "others (mode 0644)"}}, says="Kaggle: the file can be read by others (mode 0644)"),
@@ -493,8 +493,8 @@ ROWS = [
     Row("D05", "warn", {**CARD, **UNTOLD_ROWS, "nvml.uncorrected": [None]}, GPU, "the driver does not report the number of errors"),
     Row("D05", "fail", {**CARD, "nvml.ecc": [True, True], "nvml.uncorrected": [2, None]}, GPU, "2 uncorrected errors"),
     Row("D05", "skip", {**CARD, **UNTOLD_ROWS, "nvml.ecc": [None], "nvml.uncorrected": [None]}, GPU, "do not report memory errors"),
-    Row("D01", "pass", {**CARD, "nvml.count_all": 2}, GPU, "NVIDIA L4; CUDA_VISIBLE_DEVICES shows 1 of 2 GPUs"),
-    Row("D01", "fail", {**CARD, "nvml.count_all": 2}, {"gpu": {"type": "L4", "count": 2}}, "CUDA_VISIBLE_DEVICES shows 1 of the 2 GPUs that the driver sees"),
+    Row("D01", "pass", {**CARD, "nvml.count_all": 2}, GPU, "NVIDIA L4; CUDA_VISIBLE_DEVICES exposes 1 of 2 GPUs"),
+    Row("D01", "fail", {**CARD, "nvml.count_all": 2}, {"gpu": {"type": "L4", "count": 2}}, "CUDA_VISIBLE_DEVICES exposes 1 of the 2 GPUs that the driver sees"),
     Row("D03", "unknown", BESIDE_T400, GPU, "the driver cannot identify them: NVIDIA L4 + NVIDIA T400 4GB"),
     Row("D03", "pass", {**BESIDE_T400, "_gpu.names": ["NVIDIA L4"]}, GPU, "NVIDIA L4, compute capability"),
     Row("D03", "fail", {**BESIDE_T400, "_gpu.names": ["NVIDIA T400 4GB"]}, GPU, "the GPU is NVIDIA T400 4GB, but L4 is declared"),
@@ -508,7 +508,7 @@ ROWS = [
     Row("D04", "unknown", SPLIT, {**GPU, "card": FACTS}, "split into partitions (MIG)"),
     Row("D04", "fail", SLICE, {**GPU, "requires__vram_bytes": 40 * GIB}, "the GPU has only 4.75 GiB, 40 GiB required"),
     Row("D04", "fail", SLICE, {**GPU, "card": FACTS}, "the GPU has 4.75 GiB of memory, but L4 has"),
-    Row("D04", "pass", SLICE, {**GPU, "card": FACTS, "requires__vram_bytes": 4 * GIB}, "4.75 GiB in a part of a card (MIG)"),
+    Row("D04", "pass", SLICE, {**GPU, "card": FACTS, "requires__vram_bytes": 4 * GIB}, "4.75 GiB in a MIG partition of a card"),
     Row("D04", "fail", {**SPLIT, "memory.total_bytes": 20 * GIB, "cards.names": ["a", "b"], "cards.memory.total_bytes": [20 * GIB, 5 * GIB]},
         {**GPU, "requires__vram_bytes": 20 * GIB}, "the GPU has only 5 GiB"),
     Row("D04", "fail", {"gpu.vram_bytes": 40 * GIB, "memory.total_bytes": 5 * GIB}, {**GPU, "requires__vram_bytes": 40 * GIB}, "the GPU has only 5 GiB, 40 GiB"),
@@ -610,7 +610,7 @@ ROWS = [
     Row("R06", "fail", {"train.checkpoint_missing": ["optimizer.pt"], "train.checkpoint_broken": []}, {"packages": HF}, "optimizer.pt is missing"),
     Row("R06", "fail", {"train.checkpoint_missing": [], "train.checkpoint_broken": ["m: SafetensorError"]}, {"packages": HF}, "SafetensorError"),
     Row("R07", "pass", {"train.options": {"optimizer": ["adamw_torch", "adamw_torch"], "arguments.lr": ["1e-4", 0.0001]}}, {"packages": HF}),
-    Row("R07", "fail", {"train.options": {"gradient_checkpointing": [True, False]}}, {"packages": HF}, "gradient_checkpointing is false, declared true"),
+    Row("R07", "fail", {"train.options": {"gradient_checkpointing": [True, False]}}, {"packages": HF}, "gradient_checkpointing is false, but true is declared"),
     Row("R07", "fail", {"train.options": {"arguments.warmup_steps": [10, 0]}}, {"packages": HF}, "warmup_steps"),
     Row("R07", "fail", {"train.options": {"attention": ["flash_attention_2", "sdpa"]}}, {"packages": HF}, 'attention is "sdpa"'),
     Row("R03", "pass", {"train.dtype": "float32", "train.product_error": 1.4e-7}, {"packages": HF}, "relative error 1.4e-07"),
@@ -995,7 +995,7 @@ def test_a_rehearsal_that_is_refused_has_a_way_out(
     )
     assert told.status is Status.UNKNOWN
     assert str(told.fix).startswith(fix)
-    assert str(told.fix).endswith("use tier: quick to skip the rehearsal")
+    assert str(told.fix).endswith("use `tier: quick` to skip the rehearsal")
 
 
 def test_what_was_never_observed_is_unknown_and_names_the_check_before_it(

@@ -18,7 +18,7 @@ from provision.agent.workbench.instance import PhaseFailed
 from provision.agent.workbench.machine_setup import install_system_packages, wait_for_driver
 from provision.agent.workbench.probe_run import fetch_secrets, find_simulated_parts, run_probe
 from provision.assets import find_asset
-from provision.verification import installer_zipapp, probe_zipapp, workbench_zipapp
+from provision.verification.device_files import installer_zipapp, probe_zipapp, workbench_zipapp
 from tests.agent.install.bench import sha256
 from tests.agent.workbench.bench import CANARY
 from tests.agent.workbench.conftest import Bench
@@ -47,7 +47,8 @@ def test_a_driver_that_never_comes_is_told_after_a_bounded_wait(bench: Bench) ->
     bench.program("nvidia-smi", "echo 'Failed to initialize NVML: Driver not loaded'", "exit 9")
     with pytest.raises(
         PhaseFailed,
-        match="no driver for 1 x L4 after 3 s\nnvidia-smi failed: Failed to initialize NVML",
+        match="there is no working driver for 1 x L4 after 3 s\n"
+        "nvidia-smi failed: Failed to initialize NVML",
     ):
         wait_for_driver(bench.document(gpu=L4, driver_timeout_s=3), bench.machine)
 
@@ -58,7 +59,7 @@ def test_a_driver_that_never_comes_is_told_after_a_bounded_wait(bench: Bench) ->
     [
         (["Tesla T4, 580.1"], L4, "the GPU is Tesla T4, 580.1, expected L4"),
         (["NVIDIA L40S, 580.1"], L4, "the GPU is NVIDIA L40S"),
-        (["NVIDIA L4, 580.1"], {"type": "L4", "count": 2}, "nvidia-smi reports 1 of 2 GPUs"),
+        (["NVIDIA L4, 580.1"], {"type": "L4", "count": 2}, "nvidia-smi reports only 1 of 2 GPUs"),
         (
             ["NVIDIA A100-SXM4-40GB, 580.1"],
             {"type": "A100-80GB", "count": 1},
@@ -321,7 +322,7 @@ def test_what_the_machine_says_of_itself_is_simulated_too(bench: Bench) -> None:
 def test_a_probe_that_cannot_run_is_told(bench: Bench) -> None:
     made(bench, "alpha")
     (bench.machine.work / "probe.pyz").write_bytes(b"no zip")
-    with pytest.raises(PhaseFailed, match=r"wrote no complete report\n(?s:.*)SyntaxError"):
+    with pytest.raises(PhaseFailed, match=r"did not write a complete report\n(?s:.*)SyntaxError"):
         run_probe(bench.locked("alpha"), {}, [])
 
 

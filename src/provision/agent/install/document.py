@@ -105,7 +105,7 @@ def read_document(path: Path, python: str) -> InstallRequest:
         raise InstallError(
             f"the document {path} is damaged",
             f"it is not valid JSON: {str(error)[:200]}",
-            "create it again with provision",
+            "create the document again with provision",
         ) from None
     return parse_document(document, str(path), python)
 
@@ -159,14 +159,14 @@ def _check_packages(
     if repeated:
         raise InstallError(
             f"{where}: {min(repeated)} is listed twice",
-            "an environment contains one version of each package",
+            "an environment can contain only one version of each package",
         )
     for package in packages:
         if package.index is not None and not indexes.get(package.index):
             raise InstallError(
                 f"{where}: {package.name} comes from the index {package.index}, "
                 "which has no address",
-                f"indexes in the document: {', '.join(indexes) or 'none'}",
+                f"the document declares these indexes: {', '.join(indexes) or 'none'}",
             )
 
 

@@ -92,7 +92,7 @@ def parse_document(document: object) -> NotebookDocument:
     expectations = shared["expectations"]
     has_nonce = expectations.get("nonce") == shared["nonce"]
     if not has_nonce or not isinstance(expectations.get("python"), dict):
-        raise DocumentError("the document: expectations must contain its nonce and python")
+        raise DocumentError("the document: `expectations` must contain its nonce and `python`")
     predicted = reader.section("predicted")
     return NotebookDocument(
         **shared,
@@ -157,7 +157,7 @@ def compute_payload_digest(folder: Path) -> str:
     digest = hashlib.sha256(zip_files(members)).hexdigest()
     if folder.name != digest[:FOLDER_DIGITS]:
         raise DocumentError(
-            f"the files in {folder} are not the ones that the cell wrote: their sha256 is "
+            f"the files in {folder} are not the files that the cell wrote: their sha256 is "
             f"{digest[:FOLDER_DIGITS]}..."
         )
     return digest

@@ -47,14 +47,14 @@ def compare_stage(session: Session) -> None:
     session.print_line(comparison.summary)
     if document.runtime and not session.install_result:
         for text in find_unpredicted_changes(comparison, document.predicted_changed)[:5]:
-            session.print_detail(f"not predicted by the lock: {text}")
+            session.print_detail(f"the lock did not predict this: {text}")
     protected = document.protected - set(document.predicted_restart)
     if refused := find_protected_changes(comparison, protected):
         raise StageError(
             f"the lock would change packages that the kernel needs: {', '.join(refused[:8])}",
             "the kernel might not start again, so that the runtime would have to be deleted; "
             "nothing was installed",
-            "set isolation: venv for this target, which leaves the kernel unchanged, or pin "
+            "set `isolation: venv` for this target, which leaves the kernel unchanged, or pin "
             "these packages in the spec to the versions on this runtime",
         )
     for name, flaw in list(comparison.damaged.items())[:5]:
@@ -73,7 +73,8 @@ def install_stage(session: Session) -> None:
         large = package_backup.back_up_packages(session.folder, before, comparison.to_install)
         if large:
             session.print_detail(
-                f"too large to back up: {', '.join(large)}; only a new runtime restores them"
+                f"too large to back up: {', '.join(large)}; only a new runtime restores these "
+                "packages"
             )
     uv = find_uv(session)
     if not document.shared:
@@ -106,7 +107,7 @@ def audit_stage(session: Session) -> None:
     if wrong := comparison.to_install:
         raise StageError(
             f"not as locked: {', '.join(wrong[:8])} ({len(wrong)} in total)",
-            "another program installs packages on this runtime",
+            "another program is installing packages on this runtime",
             "run the cell again",
         )
     provenance = format_counts(session.provenance_counts) or "no packages"
@@ -172,7 +173,7 @@ def _run_installer(session: Session, uv: str, count: int) -> None:
     session.print_line(
         f"installing {format_package_count(count)} with uv"
         if count
-        else "checking every file of the installed packages"
+        else "checking every file in the installed packages"
     )
     try:
         answer = run_process(
@@ -195,7 +196,7 @@ def _installer_error(answer: ProcessResult) -> StageError:
         return StageError(
             "the installer did not finish",
             answer.output_tail,
-            "run the cell again: downloaded files are kept",
+            "run the cell again; the downloaded files are kept",
         )
     what = f"the installer failed (exit code {answer.code})"
     hint, reasons = "", list[str]()
@@ -218,31 +219,31 @@ def _undo_broken_kernel(session: Session, kernel_error: str) -> StageError:
     if session.run_state.alive and not session.installed_now:
         return StageError(
             f"a new kernel would not start: {kernel_error}",
-            "this run changed nothing, and a new kernel started after the cell had installed its "
-            "packages: something else has changed since",
-            "do not restart this kernel before that is fixed; "
-            "provision_cell.rollback(FOLDER) restores the packages that this cell changed",
+            "this run changed nothing, and a new kernel could start after the cell had "
+            "installed its packages, so something else has changed since then",
+            "do not restart this kernel before this is fixed; provision_cell.rollback(FOLDER) "
+            "restores the packages that this cell changed",
             "error",
         )
     done, left = roll_back_packages(session)
-    outcome = "this cell changed no package"
+    outcome = "this cell did not change any packages"
     if done:
         outcome = f"restored {format_package_count(len(done))}"
     if left:
         outcome += f"; not restored: {', '.join(left[:8])}"
-    state = "a new kernel starts again, and the runtime can be used as before"
+    state = "a new kernel can start again, and the runtime can be used as before"
     if find_kernel_start_error(session.host, sys.executable, session.environ):
         state = "a new kernel does not start without these packages either"
         if done:
             state = (
-                "a new kernel still does not start: do not restart this one; delete the runtime to "
-                "get a new one"
+                "a new kernel still does not start: do not restart this kernel; delete the "
+                "runtime to get a new one"
             )
     return StageError(
         f"a new kernel would not start with these packages: {kernel_error}",
         f"{outcome}; {state}",
-        "set isolation: venv for this target, which leaves the kernel unchanged, or change the "
-        "packages in the message",
+        "set `isolation: venv` for this target, which leaves the kernel unchanged, or change "
+        "the packages that the message mentions",
         "error",
     )
 

@@ -41,7 +41,7 @@ def install_with_pip(
         raise StageError(
             f"pip reported success, but {', '.join(wrong[:5])} is not installed as locked",
             "",
-            "check whether another copy comes first on sys.path",
+            "remove any other copy that comes first on sys.path",
         )
     notes = ["installed with pip; packages that were already installed were compared by size"]
     audits = audit_packages(after, hashed=False)

@@ -91,7 +91,9 @@ class Environment:
         uv, installed = self.document.uv, self.instance.which("uv")
         if uv is None:
             if installed is None:
-                raise PhaseFailed("uv is not installed, and the document does not name a version")
+                raise PhaseFailed(
+                    "uv is not installed, and the document does not specify a version"
+                )
             return installed
         if installed and self._uv_version(installed) == uv.version:
             return installed
@@ -268,7 +270,9 @@ class Environment:
                     f"cannot install uv {uv.version} by its hash: exit code "
                     f"{answer.code}\n{answer.output_tail}"
                 )
-        raise PhaseFailed(f"uv {uv.version} is not installed, and there is no pip to install it")
+        raise PhaseFailed(
+            f"uv {uv.version} is not installed, and there is no pip to install it with"
+        )
 
     def _uv_version(self, program: str) -> str | None:
         answer = self.instance.run([program, "--version"], 60)

@@ -96,4 +96,4 @@ def _create_environment(environment: Environment, reporter: StatusReporter) -> N
     shown = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()) if count)
     reporter.log_line(f"packages: {shown or 'none'}")
     for name in environment.remove_old():
-        reporter.log_line(f"removed the environment {name} of an earlier lock")
+        reporter.log_line(f"removed the environment {name} from an earlier lock")

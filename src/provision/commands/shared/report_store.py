@@ -10,7 +10,8 @@ from provision.effects.local import WriteFile
 from provision.targets import AnyDriver, TargetContext, get_driver
 from provision.targets.base import Journal, ProbeEvidence
 from provision.targets.stored_verdict import VerificationRecord
-from provision.verification import Report, probe_digest
+from provision.verification import Report
+from provision.verification.device_files import probe_digest
 from provision.views.report import html
 
 

@@ -41,9 +41,11 @@ def _check(context: LintContext) -> Findings:
             f"{change.installed} and prevents Colab's kernel from starting",
             change.route,
             evidence=row.evidence,
-            why=f"Colab's kernel does not start with {row.package}{row.kills}; only a new runtime "
-            "helps then.",
-            help=f"{fix.title}, or set isolation: venv at target {system.target.name}",
+            why=(
+                f"Colab's kernel does not start with {row.package}{row.kills}; only a new "
+                "runtime then helps."
+            ),
+            help=f"{fix.title}, or set `isolation: venv` on target {system.target.name}",
             related=system.related,
             fix=fix,
         )

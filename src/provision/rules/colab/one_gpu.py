@@ -32,10 +32,11 @@ def _check(context: LintContext) -> Findings:
         if card and not card.colab:
             name = smallest_sufficient_card(context, card).name
         yield RULE.diagnostic(
-            f"target {target.name}: {gpu.count} GPUs requested, but a Colab runtime has one",
+            f"target {target.name}: {gpu.count} GPUs are requested, but a Colab runtime has only "
+            "one",
             gpu_location(target),
-            why="Colab offers no runtime with several GPUs.",
-            help=f"set gpu: {name} at target {target.name}, or use a Workbench target for {gpu}",
+            why="Colab does not offer runtimes with several GPUs.",
+            help=f"set `gpu: {name}` on target {target.name}, or use a Workbench target for {gpu}",
             fix=set_gpu_fix(context, target, name),
         )
 

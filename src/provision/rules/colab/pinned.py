@@ -50,9 +50,11 @@ def _check(context: LintContext) -> Findings:
             + ", ".join(change.requested for change in named)
             + (f" (and {len(changes) - MOST} more)" if len(changes) > MOST else ""),
             route_of_line(changes),
-            why="pip warns about the conflict and continues; Colab's own tools were made for the "
-            "pinned versions.",
-            help=f"use {pins}, or set isolation: venv",
+            why=(
+                "pip warns about the conflict and continues, but Colab's own tools are built "
+                "for the pinned versions."
+            ),
+            help=f"use {pins}, or set `isolation: venv`",
             related=system.related,
         )
 

@@ -38,10 +38,13 @@ def _check(context: LintContext) -> Findings:
         newest = versions[-1].runtime
         fix = set_runtime_fix(context, target, newest)
         yield RULE.diagnostic(
-            f"target {target.name}: runtime: latest changes every few weeks; the newest version "
-            f"that can be set is {newest}",
+            f"target {target.name}: `runtime: latest` changes every few weeks; the newest "
+            f"version that can be set is {newest}",
             target.route_to("runtime"),
-            why="Its packages, and sometimes its Python, change although the spec does not.",
+            why=(
+                "The packages of the runtime, and sometimes its Python, change although the "
+                "spec does not."
+            ),
             help=fix.title,
             fix=fix,
         )

@@ -87,8 +87,10 @@ def _check(context: LintContext) -> Findings:
                 message,
                 replacement.route,
                 severity=Severity.INFO,
-                why="This is a download of gigabytes on every new runtime.",
-                help=f"no change is needed if intended; otherwise {replacement.alternative}",
+                why="This downloads gigabytes on every new runtime.",
+                help=(
+                    f"no change is needed if this is intended; otherwise {replacement.alternative}"
+                ),
                 related=system.related,
             )
             continue
@@ -98,9 +100,11 @@ def _check(context: LintContext) -> Findings:
         yield RULE.diagnostic(
             f"{message} and leaves {kept} unchanged",
             replacement.route,
-            why="Packages that were built for the runtime's own torch fail to import with a "
-            "different version.",
-            help=f"{fix.title} to packages, or {replacement.alternative}",
+            why=(
+                "Packages built for the runtime's own torch fail to import with a different "
+                "version."
+            ),
+            help=f"{fix.title} to `packages`, or {replacement.alternative}",
             related=system.related,
             fix=fix,
         )
@@ -118,7 +122,7 @@ def _version_replacement(context: LintContext, system: BaseRuntime) -> TorchRepl
         if _admits(change, row.torch)
     ]
     if fitting:
-        alternative += f', or set runtime: "{fitting[-1]}", which has the requested torch'
+        alternative += f', or set `runtime: "{fitting[-1]}"`, which has the requested torch'
     return TorchReplacement(
         change.requested + (" (older)" if is_older else ""),
         change.route,
@@ -143,10 +147,10 @@ def _build_replacement(
     if "torch" not in context.package_names or installed is None or flavour in (None, installed):
         return None
     if "cpu" in (installed, flavour):
-        alternative = "remove torch from packages to keep the runtime's own"
+        alternative = "remove torch from `packages` to keep the runtime's own"
     else:
         alternative = (
-            f'set cuda: "{cuda_of(installed)}" at target {system.target.name} to keep the '
+            f'set `cuda: "{cuda_of(installed)}"` on target {system.target.name} to keep the '
             "runtime's own"
         )
     route = device.cuda_route if device.cuda not in ("auto", "none") else device.gpu_route

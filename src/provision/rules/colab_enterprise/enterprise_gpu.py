@@ -33,12 +33,12 @@ def _check(context: LintContext) -> Findings:
             continue
         if card.name not in names:
             yield RULE.diagnostic(
-                f"{target.gpu_settings.gpu.type} is not known to be offered for runtimes of Colab "
-                "Enterprise",
+                f"{target.gpu_settings.gpu.type} is not known to be offered for Colab Enterprise "
+                "runtimes",
                 route,
                 severity=Severity.WARNING,
                 evidence=offered.evidence,
-                why="Google's command line does not offer it for a runtime template.",
+                why="Google's command line does not offer this GPU for a runtime template.",
                 help=f"use {format_list(names)}",
             )
             continue

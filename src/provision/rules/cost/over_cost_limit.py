@@ -75,7 +75,7 @@ def _check(context: LintContext) -> Findings:
                 why = f"{why} {_describe_factor(machine.factor)}"
             if len(over) + len(unknown) < len(regions):
                 severity = Severity.WARNING
-                why += " Other zones of this target are within the limit."
+                why += " The other zones of this target are within the limit."
             suitable = _machine_offers(context, machine, "auto")
             yield RULE.diagnostic(
                 f"{_describe_machine(offer, target)} costs {_format_price(offer.dollars)} per hour "
@@ -97,7 +97,7 @@ def _check(context: LintContext) -> Findings:
                 f"the price of {name} in {format_list(unknown)} is unknown",
                 _LIMIT,
                 severity=Severity.UNKNOWN,
-                why="The limit cannot be checked without it.",
+                why="Without it, the limit cannot be checked.",
                 help="look it up in Google Cloud's pricing calculator; `provision facts list "
                 "prices` lists the known prices",
                 related=related,
@@ -147,7 +147,7 @@ def _cheaper_alternative(
     """Return a help text with a machine within the limit, preferably in the same region."""
     within = [candidate for candidate in offers if candidate.dollars <= limit]
     if not within:
-        return "use another GPU"
+        return "use a different GPU"
     others = [
         candidate
         for candidate in within

@@ -60,8 +60,8 @@ def _check(context: LintContext) -> Findings:
             f"{card.name} has {card.cc}",
             route,
             severity=Severity.WARNING,
-            why="Convolutions and cuDNN's attention fail at run time on this GPU.",
-            help=f"{title}, or remove it from packages so that torch selects cuDNN",
+            why="Convolutions and cuDNN attention fail at run time on this GPU.",
+            help=f"{title}, or remove it from `packages` so that torch selects the cuDNN release",
             related=related_gpu(target),
             fix=fix,
         )

@@ -74,11 +74,11 @@ def _finding(
     is_possible = has_version_in_range(specifiers, floor, last)
     if is_possible and (low is None or is_driver_at_least(low, floor)):
         return None
-    fix = replace_fix(f'set driver: ">={floor}"', requirement.route, yaml_scalar(f">={floor}"))
+    fix = replace_fix(f'set `driver: ">={floor}"`', requirement.route, yaml_scalar(f">={floor}"))
     is_fixable = not last or require_version(floor) < require_version(last)
     return RULE.diagnostic(
-        f"requires.driver: {requirement.text} allows {'' if is_possible else 'only '}drivers older "
-        f"than {floor}, the minimum for {needed_by}",
+        f"`requires.driver: {requirement.text}` allows {'' if is_possible else 'only '}drivers "
+        f"older than {floor}, the minimum for {needed_by}",
         requirement.route,
         severity=Severity.WARNING if is_possible else None,
         evidence=toolkit.evidence,

@@ -39,7 +39,7 @@ def _check(context: LintContext) -> Findings:
                 f"{name}: {message}",
                 ("env", name),
                 severity=severity,
-                why="torch reads it when the GPU is first used, and ends the program.",
+                why="torch reads the value when the program first uses the GPU, and then fails.",
                 help=help_text,
             )
 

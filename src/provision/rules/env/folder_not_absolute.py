@@ -32,8 +32,8 @@ def _check(context: LintContext) -> Findings:
         yield RULE.diagnostic(
             f"{name} is {value}: {problem}",
             ("env", name),
-            why=f"It is the folder for {row.holds}, and the path is used as written.",
-            help="use the full path, such as /home/jupyter/cache",
+            why=f"The variable names the folder for {row.holds}; its path is used as written.",
+            help="use an absolute path, such as /home/jupyter/cache",
         )
 
 

@@ -29,8 +29,10 @@ def _check(context: LintContext) -> Findings:
                 f"{name} is set in `env`, but a launcher sets it",
                 ("env", name),
                 at=RoutePart.KEY,
-                why="It is the same for all targets and all trainings; two trainings on one "
-                "machine collide.",
+                why=(
+                    "The value is the same for every target and every training run, so two runs "
+                    "on one machine collide."
+                ),
                 help=f"remove {name}; if several machines train together, pass it to the launcher",
             )
 

@@ -71,8 +71,10 @@ def _check(context: LintContext) -> Findings:
                 "no machine code",
                 query.cuda_route,
                 severity=Severity.INFO,
-                why="The driver compiles it when the program first starts, which takes minutes, "
-                "and caches the result in ~/.nv/ComputeCache.",
+                why=(
+                    "The driver compiles the PTX when the program first starts, which takes "
+                    "minutes, and caches the result in ~/.nv/ComputeCache."
+                ),
                 help="no change is needed; a build with machine code for the GPU starts faster",
                 related=_related(query),
             )
@@ -82,9 +84,11 @@ def _check(context: LintContext) -> Findings:
                 "the facts",
                 query.cuda_route,
                 severity=Severity.UNKNOWN,
-                why=f"It may not have been published, or may have no code for {card}.",
-                help="check on the device: `python -c 'import torch; "
-                "print(torch.cuda.get_arch_list())'`",
+                why=f"This build may not have been published, or may have no code for {card}.",
+                help=(
+                    "check on the device with `python -c 'import torch; "
+                    "print(torch.cuda.get_arch_list())'`"
+                ),
                 related=_related(query),
             )
         elif known:
@@ -97,7 +101,10 @@ def _missing_code_finding(
     card = query.card
     releases = query.releases
     severity = build.evidence.cap_severity(Severity.ERROR)
-    why = "The first kernel fails with: no kernel image is available for execution on the device."
+    why = (
+        "The first CUDA kernel fails with: no kernel image is available for execution on the "
+        "device."
+    )
     if releases.includes_newer and not _is_dropped_for_good(context, query, option):
         severity = Severity.UNKNOWN
         why += " Releases newer than the facts may have code for it."

@@ -52,10 +52,10 @@ def _check(context: LintContext) -> Findings:
     advice = "jax[cuda13] or jax[cuda12]" if library == "jax" else "tensorflow[and-cuda]"
     package = line[1]
     yield RULE.diagnostic(
-        f"{package.requirement} is requested without its CUDA packages, and a target has a GPU",
+        f"{package.requirement} is requested without its CUDA packages, but a target has a GPU",
         line[0],
         severity=None if listed else Severity.WARNING,
-        why="It installs and imports, and computes on the CPU.",
+        why="The package installs and imports, but computes on the CPU.",
         help=f"use {advice}",
         related=related_at(route, "GPU requested here"),
     )

@@ -35,12 +35,14 @@ def _check(context: LintContext) -> Findings:
         return
     for route, device in devices.items():
         yield RULE.diagnostic(
-            f"gpu: {device.gpu} can only be tested through torch, jax or TensorFlow, and none of "
-            f"them is {context.package_list}",
+            f"`gpu: {device.gpu}` can only be tested through torch, jax or TensorFlow, and none "
+            f"of them is {context.package_list}",
             route,
-            why="Only a program that computes on the GPU shows that it works, so plan refuses a "
-            "GPU without such a program.",
-            help="add the one that you train with to packages, or set gpu: none",
+            why=(
+                "Only a program that computes on the GPU shows that it works, so `plan` refuses "
+                "a GPU without such a program."
+            ),
+            help="add the framework you train with to `packages`, or set `gpu: none`",
         )
 
 

@@ -58,9 +58,11 @@ def _check(context: LintContext) -> Findings:
                 f"{package.description} has only PTX for {card}, no machine code",
                 package.route,
                 severity=Severity.INFO,
-                why="The driver compiles it when the program first starts, which can take 30 "
-                "minutes, and caches the result in ~/.nv/ComputeCache.",
-                help="keep ~/.nv/ComputeCache, or set CUDA_CACHE_PATH to a folder that stays",
+                why=(
+                    "The driver compiles the PTX when the program first starts, which can take "
+                    "30 minutes, and caches the result in ~/.nv/ComputeCache."
+                ),
+                help="keep ~/.nv/ComputeCache, or set CUDA_CACHE_PATH to a persistent folder",
                 related=related,
                 evidence=newest.evidence,
             )
@@ -105,10 +107,7 @@ RULE = Rule(
     ),
     check=_check,
     bad=examples(
-        example(
-            'gpu: K80\npython: "3.12"\npackages: [«"tensorflow[and-cuda]==2.21.*"»]\n',
-            other_ids=("CUD009",),
-        ),
+        'gpu: K80\npython: "3.12"\npackages: [«"tensorflow[and-cuda]==2.21.*"»]\n',
         'gpu: RTX-PRO-6000\npython: "3.12"\npackages: [«"tensorflow[and-cuda]==2.21.*"»]\n',
         example(
             'gpu: K80\npython: "3.11"\npackages: [«"tensorflow[and-cuda]"»]\n',

@@ -177,13 +177,13 @@ def _other_savings(
     for count in counts:
         estimate = estimate_memory(workload._replace(devices=count), context.facts)
         if count > workload.devices and estimate.total <= vram.bytes:
-            yield f"distribute the model over more GPUs: gpu: {target.card.name}:{count}"
+            yield f"distribute the model over more GPUs: `gpu: {target.card.name}:{count}`"
             return
 
 
 def _format_change(saving: MemorySaving) -> str:
     return ", ".join(
-        f"{key}: {str(value).lower() if isinstance(value, bool) else value}"
+        f"`{key}: {str(value).lower() if isinstance(value, bool) else value}`"
         for key, value in saving.change.items()
     )
 
@@ -200,7 +200,7 @@ def _larger_card(context: LintContext, target: TargetFacts, workload: Workload) 
     if not larger:
         return f"use a GPU with more than {format_size(total)}"
     card = min(larger, key=lambda card: card.memory_gb)
-    return f"use gpu: {card.name} with {card.memory_gb:g} GiB"
+    return f"use `gpu: {card.name}` with {card.memory_gb:g} GiB"
 
 
 RULE = Rule(

@@ -40,7 +40,7 @@ def _check(context: LintContext) -> Findings:
             f"but {ram.provider} has {format_size(ram.bytes)}",
             ("training", "model", "parameters"),
             severity=Severity.WARNING,
-            why="The kernel kills a process that runs out of RAM, without a traceback.",
+            why="Linux kills a process that runs out of RAM, without a traceback.",
             help='load with dtype="auto" and device_map, which reads 2 bytes per parameter '
             "directly to the GPU, or use a machine with more RAM",
             related=related_if_written(context, ram.route, "machine requested here"),

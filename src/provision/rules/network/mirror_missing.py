@@ -36,13 +36,13 @@ def _check(context: LintContext) -> Findings:
             if name not in known:
                 meant = nearest_word(name, known, 2)
                 yield RULE.diagnostic(
-                    f"mirror {name} does not match any index",
+                    f"the mirror {name} does not match any index",
                     target.route_to("mirrors", name),
                     at=RoutePart.KEY,
-                    why=f"The indexes of this spec are {', '.join(known)}.",
+                    why=f"The indexes in this spec are {', '.join(known)}.",
                     help=f"use {meant}"
                     if meant
-                    else f"add {name} to indexes, or remove the mirror",
+                    else f"add {name} to `indexes`, or remove the mirror",
                 )
         if fields.public_ip or fields.nat:
             continue
@@ -53,7 +53,7 @@ def _check(context: LintContext) -> Findings:
                     target.route_to("mirrors"),
                     why="The instance has no other access to the internet, so they cannot be "
                     "downloaded.",
-                    help=f"add {index}: ADDRESS to mirrors",
+                    help=f"add `{index}: URL` to `mirrors`",
                     related=related_at(route, f"comes from {index}"),
                 )
 

@@ -50,7 +50,7 @@ def _check(context: NotebookContext) -> Findings:
                     evidence=card.evidence,
                     why="torch reports bf16 as supported, but emulates it, which is slow."
                     if is_slow
-                    else "It does not run on this GPU.",
+                    else "This precision does not run on the GPU.",
                     help="use fp16, or a newer GPU",
                 )
                 break

@@ -30,9 +30,9 @@ def _check(context: NotebookContext) -> Findings:
     for part in context.notebook.cells:
         if part.is_malformed:
             yield RULE.diagnostic(
-                "the cell has no cell_type, or its source is not text",
+                "the cell has no `cell_type`, or its source is not text",
                 part.file().span(0, 0),
-                why="The cell was not read, so nothing in it was checked.",
+                why="The cell could not be read, so nothing in it was checked.",
                 help="open the notebook in Jupyter and save it again",
             )
     minor = f"{sys.version_info[0]}.{sys.version_info[1]}"
@@ -40,8 +40,8 @@ def _check(context: NotebookContext) -> Findings:
         yield RULE.diagnostic(
             f"the cell is not valid Python {minor}: {cell.message}",
             cell.span,
-            why="Its calls and paths were not checked.",
-            help="correct the line",
+            why="The calls and paths in the cell were not checked.",
+            help="correct the syntax of this line",
         )
 
 

@@ -41,9 +41,11 @@ def _check(context: NotebookContext) -> Findings:
             f"{subject} {problem}",
             span,
             severity=None if context.spec is not None else Severity.INFO,
-            why="Only runtimes of Colab have it.",
-            help='use it only if the notebook runs on Colab (`if "google.colab" in '
-            "sys.modules:`), or take the path from a variable",
+            why="Only Colab runtimes have it.",
+            help=(
+                'use it only if the notebook runs on Colab (`if "google.colab" in '
+                "sys.modules:`), or read the path from a variable"
+            ),
         )
 
 

@@ -39,7 +39,10 @@ def _check(context: NotebookContext) -> Findings:
         yield RULE.diagnostic(
             f"{_VARIABLE} is set after cell {first.cell} imported torch",
             variable.span,
-            why="It has no effect if CUDA was used in between, and there is no error.",
+            why=(
+                "If the program has already used CUDA, the variable has no effect and there is "
+                "no error."
+            ),
             help="set it in the first cell, before torch is imported",
             related=(RelatedLocation(first.span, "imported here"),),
         )

@@ -42,8 +42,10 @@ def _check(context: NotebookContext) -> Findings:
                 f"{found.module} is imported before cell {request.install.cell} installs "
                 f"{request.name}",
                 found.span,
-                why=f"{request.name} is not part of {place.name}: the import fails "
-                "with ModuleNotFoundError in a new kernel.",
+                why=(
+                    f"{request.name} is not part of {place.name}, so in a new kernel the import "
+                    "fails with ModuleNotFoundError."
+                ),
                 help=f"move the installation of {request.name} before this cell",
                 related=(RelatedLocation(request.span, "installed here"),),
             )

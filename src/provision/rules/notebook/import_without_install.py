@@ -35,7 +35,10 @@ def _check(context: NotebookContext) -> Findings:
         yield RULE.diagnostic(
             f"{found.module} is imported, but no cell installs {package}",
             found.span,
-            why="On Colab it is preinstalled. Elsewhere the import fails with ModuleNotFoundError.",
+            why=(
+                "The package is preinstalled on Colab. Elsewhere, the import fails with "
+                "ModuleNotFoundError."
+            ),
             help=f"install {package} in the first cell, or add it to `packages`",
         )
 

@@ -52,7 +52,7 @@ def _check(context: NotebookContext) -> Findings:
         yield RULE.diagnostic(
             f"{request.name} is installed after cell {found.cell} imported {found.module}",
             request.span,
-            why="The kernel keeps the version that it imported until it is restarted.",
+            why="The kernel keeps the version it imported until it is restarted.",
             help=f"move the installation before cell {found.cell}",
             related=(RelatedLocation(found.span, "imported here"),),
         )

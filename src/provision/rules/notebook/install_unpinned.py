@@ -42,7 +42,7 @@ def _check(context: NotebookContext) -> Findings:
                 continue
             fix = None
             if part is locked:
-                title = f"write the locked version of {_list(locked)}"
+                title = f"pin {_list(locked)} to the locked version"
                 applicability = Applicability.SAFE
                 if any(_differs(context, request) for request in locked):
                     applicability = Applicability.UNSAFE
@@ -52,12 +52,16 @@ def _check(context: NotebookContext) -> Findings:
             yield RULE.diagnostic(
                 f"{_list(part)} {be} installed without {exact} version",
                 part[0].span,
-                why="pip installs the newest release of the day, so the installed versions change "
-                "without an edit.",
+                why=(
+                    "pip installs the newest release available on the day, so the installed "
+                    "versions change although the notebook does not."
+                ),
                 help=fix.title
                 if fix
-                else "pin the version with ==, or keep the packages in a "
-                "spec with a lock (`provision import`)",
+                else (
+                    "pin the version with `==`, or keep the packages in a spec with a lock "
+                    "(`provision import`)"
+                ),
                 fix=fix,
             )
 

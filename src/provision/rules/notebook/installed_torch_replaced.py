@@ -42,8 +42,10 @@ def _check(context: NotebookContext) -> Findings:
             yield RULE.diagnostic(
                 f"{requested} replaces torch {Version(installed)}, preinstalled on {place.name}",
                 request.span,
-                why="Packages that were built for the preinstalled torch fail to import with "
-                "another version.",
+                why=(
+                    "Packages built for the preinstalled torch fail to import with a different "
+                    "version."
+                ),
                 help="remove torch from the command to keep the preinstalled version, or pin "
                 "torch and the packages that are built for it in a spec",
             )

@@ -43,8 +43,10 @@ def _check(context: NotebookContext) -> Findings:
                 f"{request.package.requirement} replaces {request.name} {installed}, which the "
                 f"kernel of {place.name} has already loaded",
                 request.span,
-                why="Until the kernel is restarted, the old version is in memory and the new one "
-                "on disk, which causes errors such as: numpy.dtype size changed.",
+                why=(
+                    "Until the kernel is restarted, the old version is in memory and the new "
+                    "one is on disk, which causes errors such as: numpy.dtype size changed."
+                ),
                 help=f"use {request.name}=={installed}, or restart the kernel after this cell",
             )
             break

@@ -34,7 +34,7 @@ def _check(context: NotebookContext) -> Findings:
         yield RULE.diagnostic(
             read.why,
             file.span(words[0].start, words[-1].end),
-            why="Nothing is installed, and the packages of this line were not checked.",
+            why="Nothing is installed, and the packages on this line were not checked.",
             help=read.help,
         )
 

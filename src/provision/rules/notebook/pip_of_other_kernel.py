@@ -43,11 +43,11 @@ def _check(context: NotebookContext) -> Findings:
             continue
         fix = _fix(context, install)
         yield RULE.diagnostic(
-            f"!{install.program} uses the pip of the shell, and the kernel is in a conda "
+            f"!{install.program} uses the pip of the shell, but the kernel is in a conda "
             "environment",
             install.span,
             why="The packages may be installed in a different environment than the kernel's.",
-            help="use %pip install, which runs the pip of the kernel",
+            help="use `%pip install`, which runs the pip of the kernel",
             fix=fix,
         )
 

@@ -39,7 +39,7 @@ def _check(context: NotebookContext) -> Findings:
         yield RULE.diagnostic(
             f"!{name} has no effect after its line",
             command.span,
-            why="Each line with ! starts a new shell.",
+            why="Each line that begins with ! runs in a new shell.",
             help=f"use {instead}" if instead else "put the commands that need it on the same line",
             fix=_fix(context, command),
         )

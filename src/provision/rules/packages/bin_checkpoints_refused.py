@@ -51,8 +51,10 @@ def _check(context: LintContext) -> Findings:
                 f"but {torch.description} is {context.chosen}",
                 origin_route(context, torch, package.route),
                 why=f"Otherwise {need.effect}.",
-                help=f"use torch{need.specifier}, or ignore this if all models have safetensors "
-                "files",
+                help=(
+                    f"use torch{need.specifier}, or ignore this if every model has safetensors "
+                    "files"
+                ),
                 related=related_line(package),
             )
 

@@ -56,11 +56,14 @@ def _check(context: LintContext) -> Findings:
             continue
         names = ", ".join(missing)
         yield RULE.diagnostic(
-            f"{package.key} {versions[package.key]} is built from source, but its build "
-            f"needs {names}",
+            f"{package.key} {versions[package.key]} is built from source, and its build needs "
+            f"{names}",
             route,
             evidence=known.evidence,
-            why="It is built inside its environment, which contains the locked packages only.",
+            why=(
+                "The package is built inside the environment, which contains only the locked "
+                "packages."
+            ),
             help=f"add {names} to `packages`",
             fix=unsafe_fix(
                 f"add {names}", *(Insert(("packages",), None, name) for name in missing)
@@ -90,8 +93,10 @@ def _unresolved_findings(context: LintContext) -> Findings:
                 route,
                 severity=Severity.WARNING,
                 evidence=known.evidence,
-                why="It is built inside its environment, which contains the locked packages only. "
-                "Another package may bring them.",
+                why=(
+                    "The package is built inside the environment, which contains only the "
+                    "locked packages. Another package may require them."
+                ),
                 help=f"add {names} to `packages`",
                 fix=unsafe_fix(
                     f"add {names}", *(Insert(("packages",), None, name) for name in missing)

@@ -51,9 +51,11 @@ def _check(context: LintContext) -> Findings:
         yield RULE.diagnostic(
             f"{name} looks like {meant}, a well-known package",
             route,
-            why="Malicious packages are published under misspelled names so that people install "
-            "them by mistake.",
-            help=f"use {meant}, or keep the line if {name} is the package that you need",
+            why=(
+                "Malicious packages are published under misspelled names, so that people "
+                "install them by mistake."
+            ),
+            help=f"use {meant}, or keep this line if {name} is the package you need",
             fix=unsafe_fix(f"use {meant}", rename_edit(context, route, package, meant)),
         )
 

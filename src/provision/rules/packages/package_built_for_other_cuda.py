@@ -179,7 +179,7 @@ def _fixes(
     if release := _release_for(context, package, target):
         fixes.append(set_version_fix(context, package, f"=={release}"))
     if cuda := _cuda_for(context, target, pair, wheels):
-        title = f'set cuda: "{cuda}" (driver {context.facts.driver_floor(cuda)} or newer)'
+        title = f'set `cuda: "{cuda}"` (driver {context.facts.driver_floor(cuda)} or newer)'
         edit = set_field_edit(context, settings.cuda_route, f'"{cuda}"')
         fixes.insert(0 if settings.cuda == "auto" else 1, unsafe_fix(title, edit))
     yield from fixes

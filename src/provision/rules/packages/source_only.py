@@ -1,4 +1,4 @@
-"""A package is published as source only, and building it is not allowed.
+"""A package is published only as source, and building it is not allowed.
 
 ## What it does
 
@@ -52,14 +52,14 @@ def _check(context: LintContext) -> Findings:
         if known is None:
             yield from _own_findings(context, route, package)
             continue
-        message = f"{package.key} is published as source only"
+        message = f"{package.key} is published only as source"
         severity = None
         if len(package.version) > MAX_SPECIFIER_LENGTH or not is_satisfiable(
             package.version, f"<={known.last}"
         ):
             message = (
-                f"{package.requirement} is unknown; {package.key} up to {known.last} was "
-                "published as source only"
+                f"{package.requirement} is not in the facts; {package.key} up to {known.last} "
+                "was published only as source"
             )
             severity = Severity.WARNING
         yield RULE.diagnostic(
@@ -68,7 +68,7 @@ def _check(context: LintContext) -> Findings:
             severity=severity,
             why=f"Building it needs {', '.join(known.needs)}"
             + (f"; {known.note}." if known.note else "."),
-            help="set build: true, or bind the package to an index that has wheels of it",
+            help="set `build: true`, or bind the package to an index that has wheels for it",
             fix=unsafe_fix("allow building it", _allow_build_edit(context, route, package)),
         )
 
@@ -79,7 +79,7 @@ def _own_findings(context: LintContext, route: Route, package: Package) -> Findi
     known = releases_without_wheel(context.facts, package.key, package.version)
     if known is not None:
         yield RULE.diagnostic(
-            f"{package.requirement} is published as source only, and `build: true` is not set",
+            f"{package.requirement} is published only as source, and `build: true` is not set",
             route,
             evidence=known.evidence,
             why=_describe_build(package.key, compiles=known.compiles),
@@ -93,7 +93,7 @@ def _brought_findings(context: LintContext, route: Route, package: Package) -> F
         if package.build is True or _is_declared(context, brought.name):
             continue
         names = ", ".join(dict.fromkeys((*package.built_names, brought.name)))
-        needed = f"requires {brought.name}{brought.requires}, which is published as source only"
+        needed = f"requires {brought.name}{brought.requires}, which is published only as source"
         yield RULE.diagnostic(
             f"{package.key} {brought.release} {needed}, and its build is not allowed",
             route,
@@ -101,7 +101,7 @@ def _brought_findings(context: LintContext, route: Route, package: Package) -> F
             severity=None if brought.is_certain else Severity.WARNING,
             why=_describe_build(brought.name, compiles=brought.compiles)
             + ("" if brought.is_certain else " The lock would choose an older release."),
-            help=f"set build: [{names}] at {package.key}",
+            help=f"set `build: [{names}]` on {package.key}",
             fix=unsafe_fix(
                 f"allow building {brought.name}",
                 _allow_build_edit(context, route, package, f"[{names}]"),

@@ -37,9 +37,11 @@ def _check(context: LintContext) -> Findings:
             f"{package.key} comes from {url_host(index.url) or index.url}, which is not a "
             "PyTorch index",
             (*route, "index"),
-            why="The lock uses the PyTorch index by itself; another index may serve anything "
-            "under this name.",
-            help="remove `index`, or keep it for a mirror that you trust",
+            why=(
+                "`lock` uses the PyTorch index without this setting; any other index may serve "
+                "anything under this name."
+            ),
+            help="remove `index`, or keep it if the index is a mirror you trust",
             related=related_at(("indexes", package.index or "", "url"), "index defined here"),
         )
 

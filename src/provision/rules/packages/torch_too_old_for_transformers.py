@@ -60,8 +60,10 @@ def _check(context: LintContext) -> Findings:
         f"{what} is too old: {releases.requested} needs torch>={floor.version}",
         line[0] if line else releases.route,
         severity=None if is_certain else Severity.WARNING,
-        why="transformers disables PyTorch at import and reports that it was not found; no "
-        "installer checks this.",
+        why=(
+            "transformers disables PyTorch on import and reports that it was not found. "
+            "Installers do not check this."
+        ),
         help=f"use torch>={floor.version}" + (f", or transformers<={older[-1]}" if older else ""),
         related=related_at(releases.route, "transformers requested here") if line else (),
     )

@@ -44,8 +44,10 @@ def _check(context: LintContext) -> Findings:
         "training reports to Weights & Biases, but WANDB_API_KEY is not in `secrets`",
         route,
         why='Without a terminal, training fails with "api_key not configured (no-tty)".',
-        help="add WANDB_API_KEY to `secrets`, set WANDB_MODE: offline under `env`, or set "
-        "report_to: none under `training.arguments`",
+        help=(
+            "add WANDB_API_KEY to `secrets`, set `WANDB_MODE: offline` under `env`, or set "
+            "`report_to: none` under `training.arguments`"
+        ),
         fix=add_secret_fix(context, "WANDB_API_KEY"),
     )
 

@@ -87,7 +87,7 @@ def _runtime_checks(
             oldest.last,
             of,
             specifier,
-            f"{package.name} checks the version of {of} when it uses it, and accepts only {what}",
+            f"{package.name} checks the version of {of} on use, and accepts only {what}",
             "warning",
             oldest.evidence,
         )

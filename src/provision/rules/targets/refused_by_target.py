@@ -30,7 +30,7 @@ def _check(context: LintContext) -> Findings:
         return
     for refusal in find_unlockable(context.spec):
         if not refusal.rule:
-            yield _finding(refusal, "lock refuses it.")
+            yield _finding(refusal, "`lock` refuses it.")
     targets: dict[Refusal, list[str]] = {}
     refusing: dict[Route, set[str]] = {}
     for name in context.spec.targets:
@@ -43,7 +43,7 @@ def _check(context: LintContext) -> Findings:
         if is_shared and len(refusing[refusal.route]) < len(context.spec.targets):
             severity = Severity.WARNING
         if not refusal.rule:
-            yield _finding(refusal, f"plan refuses target {', '.join(names)}.", severity)
+            yield _finding(refusal, f"`plan` refuses target {', '.join(names)}.", severity)
 
 
 def _finding(refusal: Refusal, why: str, severity: Severity | None = None) -> Diagnostic:

@@ -48,7 +48,7 @@ def _check(context: LintContext) -> Findings:
             + (f": {instead} replaces it" if instead else ""),
             (*ARGUMENTS_ROUTE, name),
             at=RoutePart.KEY,
-            why="One of the next releases will remove it.",
+            why="A coming release will remove it.",
             help=help_text,
             fix=rename_argument_fix(context, name, instead) if instead and is_renamed else None,
         )

@@ -61,11 +61,14 @@ def _check(context: LintContext) -> Findings:
                 severity=Severity.INFO,
                 why="The verification builds its own model with it and checks which attention "
                 "runs (R07).",
-                help="keep it, and pass it to from_pretrained or the configuration in your program",
+                help=(
+                    "keep it, and in your program pass it to `from_pretrained` or to the model "
+                    "configuration"
+                ),
             )
             continue
         if (row := context.facts.subclass_arguments.get(name)) is not None:
-            if not (trl and row.of.endswith(" of trl")):
+            if not (trl and row.of.endswith(" in trl")):
                 yield RULE.diagnostic(
                     f"{row.argument} is an argument of {row.of}, not of TrainingArguments",
                     (*ARGUMENTS_ROUTE, row.argument),
@@ -86,9 +89,11 @@ def _check(context: LintContext) -> Findings:
         if meant:
             help_text = f"use {meant}"
         elif releases.includes_newer:
-            help_text = "correct the name, or remove it; a newer transformers may have it"
+            help_text = (
+                "correct the name or remove the argument, unless a newer transformers has it"
+            )
         yield RULE.diagnostic(
-            f"TrainingArguments has no argument {name} in any transformers from "
+            f"TrainingArguments has no argument {name} in any transformers release from "
             f"{context.facts.arguments_read[0]} to {context.facts.arguments_read[-1]}",
             (*ARGUMENTS_ROUTE, name),
             at=RoutePart.KEY,
@@ -100,7 +105,7 @@ def _check(context: LintContext) -> Findings:
 
 
 _OF_THE_MODEL = "attn_implementation"
-WHY = "TrainingArguments accepts no other names; those of a subclass belong in the program."
+WHY = "TrainingArguments accepts no other names. Arguments of a subclass belong in the program."
 
 
 RULE = Rule(

@@ -36,15 +36,17 @@ def _check(context: LintContext) -> Findings:
     if not cudas:
         return
     versions = [cuda for cuda in cudas if cuda not in ("auto", "none")]
-    toolkit = "a CUDA toolkit of the version that torch is built for"
+    toolkit = "the CUDA toolkit of the version that torch is built for"
     if versions:
         toolkit = f"the CUDA toolkit {versions[0]}"
     yield RULE.diagnostic(
-        f"strategy: {strategy} may need nvcc: DeepSpeed compiles its own optimizers at first use",
+        f"`strategy: {strategy}` may need nvcc: DeepSpeed compiles its own optimizers at first use",
         ("training", "strategy"),
-        why="FusedAdam, DeepSpeedCPUAdam (offloading) and asynchronous I/O are compiled on the "
-        "machine; the optimizers of torch need none of them.",
-        help=f"install {toolkit} on the device, or use an optimizer of torch",
+        why=(
+            "FusedAdam, DeepSpeedCPUAdam (for offloading) and asynchronous I/O are compiled on "
+            "the machine; torch optimizers do not need them."
+        ),
+        help=f"install {toolkit} on the device, or use a torch optimizer",
     )
 
 

@@ -39,7 +39,7 @@ def _check(context: LintContext) -> Findings:
             f"strategy: {strategy} needs deepspeed, which is not {context.package_list}",
             STRATEGY,
             why="Training fails at startup, because DeepSpeed is not installed.",
-            help="add {name: deepspeed, build: true} to `packages`",
+            help="add `{name: deepspeed, build: true}` to `packages`",
             fix=unsafe_fix(
                 "add deepspeed", Insert(("packages",), None, "{name: deepspeed, build: true}")
             ),

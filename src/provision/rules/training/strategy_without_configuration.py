@@ -39,13 +39,17 @@ def _check(context: LintContext) -> Findings:
     if not several or training.launcher in ("auto", "accelerate"):
         return
     yield RULE.diagnostic(
-        f"strategy: {strategy} needs the argument {argument}, which is not under "
+        f"`strategy: {strategy}` needs the argument `{argument}`, which is not under "
         "`training.arguments`",
         ROUTE,
-        why="Without it Trainer uses plain ddp, unless the program sets it or accelerate "
-        "launch starts it with a configuration.",
-        help=f"set launcher: accelerate, or add {argument}: "
-        f"{'zero.json' if argument == 'deepspeed' else 'true'} to `training.arguments`",
+        why=(
+            "Without it, Trainer uses plain ddp, unless the program sets the argument or "
+            "`accelerate launch` passes a configuration."
+        ),
+        help=(
+            f"set `launcher: accelerate`, or add `{argument}: "
+            f"{'zero.json' if argument == 'deepspeed' else 'true'}` to `training.arguments`"
+        ),
     )
 
 

@@ -38,7 +38,7 @@ def _check(context: LintContext) -> Findings:
                 f"a disk of type {kind.type} cannot be a boot disk",
                 route,
                 evidence=kind.evidence,
-                why="It can only be a data disk.",
+                why="This type can only be a data disk.",
                 help=f"{fix.title} for the boot disk, and use {kind.type} for the data disk",
                 fix=fix,
             )

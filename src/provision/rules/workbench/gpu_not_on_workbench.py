@@ -31,8 +31,8 @@ def _check(context: LintContext) -> Findings:
         card = target.card
         settings = target.gpu_settings
         if settings.gpu.type == "mps":
-            problem = "gpu: mps is Apple silicon, which Google Cloud does not offer"
-            help_text = "set another gpu at this target, or gpu: none"
+            problem = "`gpu: mps` is Apple silicon, which Google Cloud does not offer"
+            help_text = "set a different GPU or `gpu: none` on this target"
         elif card is not None and not is_available(card):
             problem = (
                 f"{card.name} {UNAVAILABLE_STATUS.get(card.status, 'is not offered by Workbench')}"

@@ -44,13 +44,15 @@ def _check(context: LintContext) -> Findings:
             context.spec.packages or context.spec.conda_packages
         )
         yield RULE.diagnostic(
-            f"target {target.name} has gpu: {device.gpu}, but none of torch, jax and "
+            f"target {target.name} has `gpu: {device.gpu}`, but none of torch, jax and "
             f"TensorFlow is {context.package_list}",
             device.gpu_route,
             severity=None if is_certain else Severity.WARNING,
-            why="Only a program that computes on the GPU shows that it works, and plan refuses a "
-            "GPU that cannot be tested.",
-            help="add the one that you train with to packages, or set gpu: none",
+            why=(
+                "Only a program that computes on the GPU shows that it works, so `plan` refuses "
+                "a GPU that cannot be tested."
+            ),
+            help="add the framework you train with to `packages`, or set `gpu: none`",
             related=related_kind(target),
         )
 

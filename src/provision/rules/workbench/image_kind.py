@@ -25,7 +25,7 @@ from provision.rules.workbench_instances import newest_image_family
 
 _KINDS = {
     "container": "a container image",
-    "container-host": "the host image of containers",
+    "container-host": "the host image for containers",
     "dlvm": "a Deep Learning VM image",
 }
 
@@ -36,10 +36,10 @@ def _check(context: LintContext) -> Findings:
         if image is None or image.kind not in _KINDS:
             continue
         severity = None
-        why = "It is not a virtual machine image."
+        why = "This is not a virtual machine image."
         if image.kind == "dlvm":
             severity = Severity.WARNING
-            why = "Without the Workbench agent the instance never becomes active."
+            why = "Without the Workbench agent, the instance never becomes active."
         yield RULE.diagnostic(
             f"{image.family} is {_KINDS[image.kind]}, but instances start from Workbench images",
             target.route_to("image"),

@@ -59,12 +59,12 @@ def _check(context: LintContext) -> Findings:
                 )
             if key in context.facts.reserved_labels:
                 yield RULE.diagnostic(
-                    f"Workbench sets the label {key} itself",
+                    f"the label {key} is set by Workbench",
                     route,
                     at=RoutePart.KEY,
                     severity=Severity.WARNING,
                     why="Workbench overwrites this value.",
-                    help="use another key",
+                    help="use a different key",
                 )
         excess = len(fields.labels) - MOST
         if excess > 0:

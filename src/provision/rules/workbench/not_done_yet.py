@@ -23,19 +23,19 @@ from provision.rules.examples import EXAMPLE_IMAGE, example_spec
 from provision.rules.rule import Findings, LintContext, Rule, example, examples
 from provision.rules.workbench_instances import related_kind, shared_field_severity
 
-_WHY = "plan refuses fields that would have no effect."
+_WHY = "`plan` refuses fields that would have no effect."
 
 
 def _check(context: LintContext) -> Findings:
     for target, fields in context.targets_of(WorkbenchTarget):
         if context.spec.cuda_toolkit is not None:
             yield RULE.diagnostic(
-                f"this version does not install cuda_toolkit: {context.spec.cuda_toolkit} on an "
-                "instance",
+                f"this version does not install `cuda_toolkit: {context.spec.cuda_toolkit}` on "
+                "an instance",
                 ("cuda_toolkit",),
                 severity=shared_field_severity(context),
                 why=_WHY,
-                help="remove it: the image includes a toolkit",
+                help="remove it; the image already includes a toolkit",
                 related=related_kind(target),
             )
         if (image := fields.image) is not None and ("/" in image or ":" in image):

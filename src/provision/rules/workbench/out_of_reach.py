@@ -36,11 +36,14 @@ def _check(context: LintContext) -> Findings:
     for target, fields in context.targets_of(WorkbenchTarget):
         for route, name in _folders(context, target, fields):
             yield RULE.diagnostic(
-                f"target {target.name} cannot reach the index {name}, a folder of this machine",
+                f"target {target.name} cannot reach the index {name}, a folder on this machine",
                 route,
                 severity=shared if route[0] == "indexes" else None,
-                why="The instance installs by itself, on another machine; plan refuses the target.",
-                help="use an address that begins with https://, or set one under mirrors",
+                why=(
+                    "The packages are installed on the instance, which cannot read this "
+                    "machine's files. `plan` refuses the target."
+                ),
+                help="use an https:// URL, or set one under `mirrors`",
                 related=related_kind(target),
             )
         for name, reference in context.spec.with_settings_of(target.name).secrets.items():
@@ -51,10 +54,14 @@ def _check(context: LintContext) -> Findings:
                     f"target {target.name} cannot read secrets.{name} from {listed}",
                     (*route, *reference.sources) if len(reference.sources) == 1 else route,
                     severity=shared if is_shared else None,
-                    why="An instance reads secrets from Secret Manager with its service account; "
-                    "plan refuses any other source.",
-                    help="store it in Secret Manager and set {secret: "
-                    "projects/PROJECT/secrets/NAME/versions/1}",
+                    why=(
+                        "An instance reads secrets only from Secret Manager, with its service "
+                        "account. `plan` refuses any other source."
+                    ),
+                    help=(
+                        "store it in Secret Manager, and set `{secret: "
+                        "projects/PROJECT/secrets/NAME/versions/1}`"
+                    ),
                     related=related_kind(target),
                 )
 

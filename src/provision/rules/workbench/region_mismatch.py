@@ -66,10 +66,13 @@ def _check(context: LintContext) -> Findings:
             yield RULE.diagnostic(
                 message,
                 target.route_to(*route),
-                why="It serves its own region only; Google Cloud rejects the instance in another.",
+                why=(
+                    "It can only be used in its own region; Google Cloud rejects an instance in "
+                    "a different region."
+                ),
                 help=help_text,
                 related=related_at(
-                    target.route_to("zones", elsewhere[0]), "zone in another region"
+                    target.route_to("zones", elsewhere[0]), "zone in a different region"
                 ),
             )
 

@@ -40,13 +40,20 @@ def _check(context: LintContext) -> Findings:
         yield RULE.diagnostic(
             f"{account} is a default service account"
             if account
-            else f"target {target.name} sets no service account, so it runs as the default one",
+            else (
+                f"target {target.name} does not set a service account, so it runs as the default "
+                "one"
+            ),
             target.route if account is None else target.route_to("service_account"),
             at=RoutePart.KEY if account is None else RoutePart.VALUE,
-            why="All machines of the project share it, and in many projects it can edit "
-            "everything.",
-            help=f"set service_account: NAME@{fields.project}.iam.gserviceaccount.com, with access "
-            "to the bucket only",
+            why=(
+                "All machines in the project share this account, and in many projects it can "
+                "edit everything."
+            ),
+            help=(
+                f"set `service_account: NAME@{fields.project}.iam.gserviceaccount.com`, an "
+                "account that can only access the bucket"
+            ),
         )
 
 

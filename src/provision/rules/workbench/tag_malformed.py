@@ -41,7 +41,7 @@ def _check(context: LintContext) -> Findings:
                 why="Google Cloud rejects the instance.",
                 help=f"use {proposed}"
                 if re.fullmatch(RESOURCE_NAME_PATTERN, proposed)
-                else "use lower-case letters, digits and hyphens, starting with a letter",
+                else "use lowercase letters, digits and hyphens, starting with a letter",
             )
 
 

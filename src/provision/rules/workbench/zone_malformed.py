@@ -36,7 +36,7 @@ def _check(context: LintContext) -> Findings:
             yield RULE.diagnostic(
                 f"{json_quote(zone)} is {problem}",
                 target.route_to("zones", index),
-                why="The name of a zone is a region, a hyphen and a letter.",
+                why="A zone name consists of a region, a hyphen and a letter.",
                 help=f"use {near or 'a zone such as us-central1-a'}",
             )
 

@@ -11,12 +11,12 @@ import lzma
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from provision import verification
 from provision.agent.core.code_files import ARCHIVE
 from provision.agent.core.files import zip_files
 from provision.assets import find_asset
 from provision.targets.context import TargetContext
 from provision.targets.install_request import pack_own_wheels
+from provision.verification import device_files
 
 
 def build_payload_members(context: TargetContext) -> Mapping[str, bytes]:
@@ -26,9 +26,9 @@ def build_payload_members(context: TargetContext) -> Mapping[str, bytes]:
         archives[ARCHIVE] = context.code.pack()
     return {
         **archives,
-        "cell.pyz": verification.notebook_zipapp(),
-        "installer.pyz": verification.installer_zipapp(),
-        "probe.pyz": verification.probe_zipapp(),
+        "cell.pyz": device_files.notebook_zipapp(),
+        "installer.pyz": device_files.installer_zipapp(),
+        "probe.pyz": device_files.probe_zipapp(),
     }
 
 

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
-from provision import verification
 from provision.assets import find_asset
 from provision.field_types import parse_duration
 from provision.lock import digest_of
@@ -23,6 +22,7 @@ from provision.targets.workbench.resource_names import (
     build_instance_kernel_name,
     get_workbench_target,
 )
+from provision.verification import device_files
 
 SCHEMA = "provision.agent.workbench/1"
 _HOME = PurePosixPath("/home/jupyter/.provision")
@@ -132,9 +132,9 @@ def read_startup_program() -> bytes:
 def build_programs(context: TargetContext) -> Mapping[str, Program]:
     """Return what an instance downloads by name: programs, the project's code and packages."""
     contents = {
-        "device": verification.workbench_zipapp(),
-        "installer": verification.installer_zipapp(),
-        "probe": verification.probe_zipapp(),
+        "device": device_files.workbench_zipapp(),
+        "installer": device_files.installer_zipapp(),
+        "probe": device_files.probe_zipapp(),
     }
     programs = {name: Program(f"{name}.pyz", content) for name, content in contents.items()}
     if context.code is not None:
