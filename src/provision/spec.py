@@ -149,10 +149,15 @@ class Expect(StrictModel):
     """Regular expression that must match somewhere in the command's output."""
 
 
+Tier = Literal["inventory", "quick", "deep", "burn"]
+TIERS: tuple[str, ...] = get_args(Tier)
+"""The tiers of a verification, from the shortest to the longest."""
+
+
 class Verify(StrictModel):
     """Depth of the verification, and a command of the project that belongs to it."""
 
-    tier: Literal["inventory", "quick", "deep", "burn"] = "quick"
+    tier: Tier = "quick"
     """inventory (under a second), quick, deep (minutes), burn (as long as `timeout`)."""
     timeout: Duration = "30m"
     """Time limit for the verification; if it is exceeded, there is no verdict."""

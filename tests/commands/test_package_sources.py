@@ -201,8 +201,6 @@ def test_a_runtime_gets_a_wheel_of_the_same_files(project: Bench) -> None:
     line = "{name: ours, path: libs/ours, editable: true}"
     project.spec(small_spec(line, extra=f"targets: {{c: {target}}}\n"))
     project.run("lock", "spec.yaml")
-    planned = project.run("plan", "spec.yaml")
-    assert planned.returncode == 0, planned.stdout + planned.stderr
 
     def wheels() -> dict[str, bytes]:
         """Render the cell, and return the modules in the wheels of its payload."""
@@ -221,7 +219,6 @@ def test_a_runtime_gets_a_wheel_of_the_same_files(project: Bench) -> None:
 
     first = wheels()
     assert first == {"ours-1.0-py3-none-any.whl": b"BUILT_WITH = 1"}
-    assert project.run("render", "spec.yaml", "--check").returncode == 0
     write_package(project.folder / "libs/ours", 2)
     assert project.run("render", "spec.yaml", "--check").returncode == 1
     assert wheels() == {"ours-1.0-py3-none-any.whl": b"BUILT_WITH = 2"}
@@ -301,6 +298,26 @@ def test_a_revision_is_locked_as_its_commit_and_built(repository: Bench) -> None
         "ours @ git+https://git.example.com/none.git": "cannot be read",
     }.items():
         assert words in refused(repository, package, "lock"), package
+
+
+def test_the_submodules_of_a_repository_are_named(repository: Bench) -> None:
+    work = repository.folder.parent / "work"
+    link = f"160000,{git(repository, work, 'rev-parse', 'HEAD')},third_party/fast"
+    git(repository, work, "update-index", "--add", "--cacheinfo", link)
+    git(repository, work, "commit", "--quiet", "-m", "three")
+    git(
+        repository,
+        work,
+        "push",
+        "--quiet",
+        str(repository.folder.parent / "remote/team/ours.git"),
+        "main",
+    )
+    repository.spec(small_spec(f"ours @ git+{URL}@main#subdirectory=sub"))
+    done = repository.run("lock", "spec.yaml")
+    assert done.returncode == 0
+    notice = f"ours is built without the submodules of {URL}: third_party/fast"
+    assert notice in " ".join(done.stderr.split())
 
 
 def export(bench: Bench, form: str, out: str) -> str:

@@ -114,7 +114,7 @@ class RealSystem:
         """See Reader."""
         from provision.adapters.code_folder import read_code
 
-        return read_code(folder, root, exclude, self._environment, untracked=True)
+        return read_code(folder, root, exclude, self._environment, of_package=True)
 
     def read_link(self, path: Path) -> str | None:
         """See Reader."""

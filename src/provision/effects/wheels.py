@@ -11,10 +11,14 @@ from provision.effects.code import CodeProblem
 
 @dataclass(frozen=True, slots=True)
 class RepositoryPackage:
-    """A package in a repository: the full commit and its pyproject.toml, None without one."""
+    """A package in a repository: the full commit and its pyproject.toml, None without one.
+
+    `submodules` are folders of the repository whose files are in others.
+    """
 
     commit: str
     pyproject: str | None
+    submodules: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

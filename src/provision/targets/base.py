@@ -250,6 +250,8 @@ class Driver(ABC, Generic[ObservationT]):
         if reason := self.reason_for_missing_report(context, stored, state, reader):
             return reason
         if self._validity(context, stored, reader) is Validity.OTHER_EXPECTATIONS:
+            if stored.tier not in ("", context.spec.verify.tier):
+                return f"it was verified with tier {stored.tier}"
             has_code = context.code is not None or bool(context.sources)
             parts = "the spec, the lock or the code" if has_code else "the spec or the lock"
             return f"{parts} has changed since it was verified"

@@ -27,6 +27,7 @@ class VerificationRecord(Record):
         probe: Digest of the probe's sources.
         nonce: The request that the report answers.
         sha256: Digest of the report's file, if people may replace it.
+        tier: The tier of the verification; "" if it was recorded before the field existed.
     """
 
     part: ClassVar[str] = "verification"
@@ -44,6 +45,7 @@ class VerificationRecord(Record):
     nonce: str = ""
     sha256: str = ""
     created_utc: str = ""
+    tier: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -173,7 +173,7 @@ def _build(
         export_commit(source.git, source.commit, tree, environment)
         tree = tree / (source.subdirectory or ".")
     else:
-        code = read_code(source.path, source.root, source.exclude, environment, untracked=True)
+        code = read_code(source.path, source.root, source.exclude, environment, of_package=True)
         if source.digest not in ("", code.digest):
             raise _changed_error(source)
         tree = unpack_code(code.pack(), code.digest, tree)

@@ -88,6 +88,7 @@ def store_report(evidence: ProbeEvidence, context: TargetContext, journal: Journ
         evidence.nonce,
         evidence.sha256,
         created_utc if evidence.sha256 else "",
+        report.tier,
     )
     journal.record(context.address, record.part, record.to_json())
     return html_path

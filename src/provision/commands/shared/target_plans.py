@@ -19,6 +19,7 @@ from provision.commands.shared.project_code import (
     read_spec_code,
 )
 from provision.commands.shared.sandbox_spec import with_package_sources
+from provision.commands.shared.verified_tier import with_verified_tier
 from provision.effects.system import Notice, ProgressCallback, Reader
 from provision.errors import ExternalError, ProvisionError, Refused, StateError
 from provision.kinds.base import Refusal
@@ -151,6 +152,8 @@ def plan_targets(
     for name in names:
         try:
             driver, context = get_driver_and_context(loaded, lock, name, reader, adopt=adopt)
+            if not verify:
+                context = with_verified_tier(driver, context, ledger.state, reader)
             steps = _plan_actions(loaded, driver, context, ledger, reader)
             verifications[name] = _plan_verification(
                 driver, context, ledger.state, reader, steps, requested=verify
