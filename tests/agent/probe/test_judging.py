@@ -427,7 +427,7 @@ ROWS = [
     Row("P01", "pass", OURS),
     Row("P01", "fail", {**OURS, "python.minor": "3.12", "python.version": "3.12.1"}, says="the lock is for 3.11"),
     Row("P01", "fail", {**OURS, "python.prefix_matches": False, "_python.executable": "/x/python"}, says="not the environment's Python"),
-    Row("P01", "fail", {**OURS, "python.prefix_matches": False, "_python.prefix": "/usr"}, says="uses the packages of /usr instead of those of its own environment"),
+    Row("P01", "fail", {**OURS, "python.prefix_matches": False, "_python.prefix": "/usr"}, says="uses the packages of /usr instead of the packages of its environment"),
     Row("P01", "fail", {**OURS, "python.implementation": "pypy"}, says="pypy is running, but the lock is for CPython"),
     Row("P01", "pass", {**OURS, "python.made_with": "3.11.7"}),
     Row("P01", "warn", {**OURS, "python.made_with": "3.11.2"}, says="Python 3.11.7 is running in an environment that was created with 3.11.2"),
