@@ -80,7 +80,7 @@ def _provision_write(content):
         try:
             os.makedirs(folder, mode=0o700, exist_ok=True)
             if {os.stat(base).st_uid, os.stat(folder).st_uid} != {os.getuid()}:
-                raise OSError("it belongs to another user")
+                raise OSError("it belongs to a different user")
             for name, member in members.items():
                 path = os.path.join(folder, name)
                 with open(f"{path}.{os.getpid()}", "wb") as file:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from provision.spelling import edit_distance, nearest_word
+from provision.spelling import edit_distance, nearest_word, with_article
 
 _WORDS = st.text("abc", max_size=7)
 
@@ -48,3 +48,10 @@ def test_nearest() -> None:
     assert nearest_word("zzz", ["public", "private"], 2) is None
     assert nearest_word("ab", [], 2) is None
     assert nearest_word("lnit", ["init", "lint"], 1) == "lint"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("T4", "a T4"), ("L4", "an L4"), ("A100-40GB", "an A100-40GB")]
+)
+def test_the_article_of_a_gpu_follows_its_first_letter(name: str, text: str) -> None:
+    assert with_article(name) == text

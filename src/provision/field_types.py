@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Annotated, Any, Literal
@@ -49,10 +49,10 @@ COUNT_PATTERN = r"^\d+(\.\d+)?[KMBT]$"
 MODEL_ID_PATTERN = (
     r"^(\.\.?(/[A-Za-z0-9._-]+)+/?|[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?)$"
 )
-"""OWNER/NAME on the Hugging Face Hub, or a folder: ./NAME."""
+"""OWNER/NAME on the Hugging Face Hub, or a folder, such as ./NAME."""
 SECRETS_ARE_NAMED = (
-    "a spec names secrets and never contains them: use {env: NAME}, {secret: projects/...} or "
-    "{colab: NAME}"
+    "a spec refers to secrets and never contains them: use {env: NAME}, {secret: projects/...} "
+    "or {colab: NAME}"
 )
 
 
@@ -140,6 +140,24 @@ class StrictModel(BaseModel):
         strict=True, extra="forbid", frozen=True, hide_input_in_errors=True, defer_build=True
     )
 
+    @classmethod
+    def model_rebuild(
+        cls,
+        *,
+        force: bool = False,
+        raise_errors: bool = True,
+        _parent_namespace_depth: int = 2,
+        _types_namespace: Mapping[str, Any] | None = None,
+    ) -> bool | None:
+        """Build the model without plugins, also when pydantic does it at the first use."""
+        with without_pydantic_plugins():
+            return super().model_rebuild(
+                force=force,
+                raise_errors=raise_errors,
+                _parent_namespace_depth=_parent_namespace_depth + 1,
+                _types_namespace=_types_namespace,
+            )
+
 
 class ShorthandModel(StrictModel):
     """A part that may also be written as one string."""
@@ -187,32 +205,32 @@ class Package(ShorthandModel):
     name: PackageName
     """Name of the distribution."""
     version: Specifiers = ""
-    """Version specifiers, as in `>=1,<2`; empty for any."""
+    """Version specifiers, such as `>=1,<2`; empty for any version."""
     extras: list[PackageName] = []
     """Optional features of the distribution to install as well."""
     marker: str = ""
-    """Environment marker, as in `sys_platform == "linux"`; empty for everywhere."""
+    """Environment marker, such as `sys_platform == "linux"`; empty for everywhere."""
     index: str | None = None
-    """Key in `indexes` of the only index that this package may come from."""
+    """The only index that this package may come from, by its key under `indexes`."""
     build: bool | list[PackageName] = False
     """Allow building from source if the newest release has no matching wheel: `true` for this
-    package and those that it is known to bring, or the names of packages that it brings.
+    package and the packages it is known to bring, or the names of packages that it brings.
     """
     source: Literal["pypi", "conda"] = "pypi"
-    """`conda` lets a conda target take this package from its channels."""
+    """`conda` lets a conda target install this package from its channels."""
     path: Annotated[str, AfterValidator(check_path)] | None = None
-    """Folder with a pyproject.toml, or wheel file, relative to the spec and inside the project."""
+    """Folder with a pyproject.toml, or wheel file; relative to the spec, inside the project."""
     editable: bool = False
-    """Install the folder of `path` so that edits of it have an effect at once; at local targets.
+    """Install the folder at `path` so that edits take effect immediately; only on local targets.
     """
     git: Annotated[str, AfterValidator(check_git_url)] | None = None
     """Repository (https or ssh) that the package is built from; git reads it with your
     credentials.
     """
     rev: Annotated[str, AfterValidator(check_revision)] | None = None
-    """Branch, tag or commit of `git`; the lock has the commit. The default branch if not set."""
+    """Branch, tag or commit of `git`; the lock records the commit. Default: the default branch."""
     subdirectory: Annotated[str, AfterValidator(check_subdirectory)] | None = None
-    """Folder of the package in the repository of `git`."""
+    """Folder of the package in the `git` repository."""
 
     @model_validator(mode="before")
     @classmethod
@@ -304,9 +322,9 @@ class CondaPackage(ShorthandModel):
     name: str = Field(pattern=r"^[a-z0-9_][a-z0-9_.-]*$")
     """Name of the package in its channel."""
     version: str = ""
-    """Version in conda's syntax, as in `12.8.*` or `>=6`."""
+    """Version in conda's syntax, such as `12.8.*` or `>=6`."""
     channel: str = "conda-forge"
-    """Channel that it comes from."""
+    """Channel that the package comes from."""
 
     @model_validator(mode="before")
     @classmethod
@@ -332,7 +350,7 @@ class CondaPackage(ShorthandModel):
         if value == "nodefaults":  # some versions of conda ask for it as for any channel
             raise PydanticCustomError(
                 "channel",
-                "nodefaults is not a channel; name the channel of the package: others, such "
+                "nodefaults is not a channel; name the package's channel: other channels, such "
                 "as defaults, are never used",
             )
         return value

@@ -30,7 +30,6 @@ from provision.field_types import (
     parse_duration,
     parse_parameter_count,
     parse_size,
-    without_pydantic_plugins,
 )
 from provision.kinds import (
     REGISTRY,
@@ -108,14 +107,14 @@ class Cost(StrictModel):
     """A limit on the cost of a machine."""
 
     limit_per_hour: float | int = Field(gt=0)
-    """US dollars per hour."""
+    """Limit in US dollars per hour."""
 
 
 class Code(ShorthandModel):
     """The files that run in the environment: `.`, or {path, exclude}."""
 
     path: str = Field(default=".", pattern=r"^[^/~\\\x00][^\\\x00]*$", examples=["src"])
-    """A folder in the project, relative to this file: the files that git tracks in it, or without
+    """A folder in the project, relative to the spec: the files that git tracks in it, or without
     git all but hidden ones and those that tools make.
     """
     exclude: list[Annotated[str, Field(min_length=1)]] = []
@@ -133,7 +132,7 @@ def _check_regular_expression(text: str) -> str:
     except re.error as error:
         raise PydanticCustomError(
             "regular_expression",
-            "is not a regular expression of Python: {problem}",
+            "is not a Python regular expression: {problem}",
             {"problem": str(error)},
         ) from None
     return text
@@ -143,36 +142,41 @@ class Expect(StrictModel):
     """What the command of the verification has to leave behind."""
 
     exit: int = Field(default=0, ge=0, le=255)
-    """Exit code."""
+    """Exit code of the command."""
     files: list[Annotated[str, Field(min_length=1)]] = []
-    """Files that it writes: absolute, or relative to its folder; $NAME stands for a variable."""
+    """Files it writes: absolute, or relative to its folder; $NAME stands for a variable."""
     stdout: Annotated[str, AfterValidator(_check_regular_expression)] | None = None
-    """Regular expression that matches somewhere in its output."""
+    """Regular expression that must match somewhere in the command's output."""
+
+
+Tier = Literal["inventory", "quick", "deep", "burn"]
+TIERS: tuple[str, ...] = get_args(Tier)
+"""The tiers of a verification, from the shortest to the longest."""
 
 
 class Verify(StrictModel):
     """Depth of the verification, and a command of the project that belongs to it."""
 
-    tier: Literal["inventory", "quick", "deep", "burn"] = "quick"
+    tier: Tier = "quick"
     """inventory (under a second), quick, deep (minutes), burn (as long as `timeout`)."""
     timeout: Duration = "30m"
-    """Time limit of the verification; after it, there is no verdict."""
+    """Time limit for the verification; if it is exceeded, there is no verdict."""
     command: list[EnvironmentValue] = []
     """Program and arguments that run in the environment, in the folder of `code`, with variables,
     paths and secrets.
     """
     expect: Expect = Expect.model_construct()
-    """What the command has to leave behind."""
+    """What the command must leave behind."""
 
     @model_validator(mode="after")
     def _command_has_an_effect(self) -> "Verify":
         if self.command and self.tier == "inventory":
             raise PydanticCustomError(
-                "verify_command", "tier: inventory runs no command; use tier: quick"
+                "verify_command", "`tier: inventory` does not run a command; use `tier: quick`"
             )
         expects = bool(self.expect.exit or self.expect.files or self.expect.stdout)
         if expects and not self.command:
-            raise PydanticCustomError("verify_command", "expect is about a command; set it too")
+            raise PydanticCustomError("verify_command", "`expect` needs a `command`; set it too")
         return self
 
 
@@ -190,8 +194,7 @@ def _validate_target(value: Any, info: ValidationInfo) -> TargetModel:
             "union_tag_invalid",
             {"discriminator": "'kind'", "tag": str(value["kind"]), "expected_tags": expected},
         )
-    with without_pydantic_plugins():  # the model is built on first use
-        return kind.model.model_validate(value)
+    return kind.model.model_validate(value)
 
 
 if TYPE_CHECKING:
@@ -204,7 +207,7 @@ class Spec(StrictModel):
     """One environment: its content, what runs in it, and the targets it is made at."""
 
     apiVersion: Literal["provision/v1"] = API_VERSION  # noqa: N815
-    """Version of this language."""
+    """Version of the spec language."""
     name: Identifier = Field(default="environment", json_schema_extra=_without_default)
     """Name of the environment; default: the file's stem."""
     extends: str | None = None
@@ -214,7 +217,7 @@ class Spec(StrictModel):
     gpu: Gpu
     """The GPU; `none` for CPU."""
     cuda: str = Field(default="auto", pattern=r"^(auto|none|\d+\.\d+)$")
-    """CUDA version of the wheels; `auto` lets the lock choose, `none` is for CPU."""
+    """CUDA version of the wheels; `auto` lets `provision lock` choose, `none` is for CPU."""
     cuda_toolkit: str | None = Field(default=None, pattern=r"^\d+\.\d+$")
     """CUDA toolkit (nvcc) on the device; only needed to build packages from source."""
     python: str = Field(pattern=r"^3\.\d{1,2}$")
@@ -228,7 +231,7 @@ class Spec(StrictModel):
     exclude_newer: str | None = Field(
         default=None, pattern=r"^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}:\d{2}Z)?$"
     )
-    """Ignore files that were uploaded after this day."""
+    """Ignore files that were uploaded to the indexes after this day."""
     platforms: list[Annotated[Platform, Strict(False)]] = Field(
         default=[Platform.LINUX_X86_64], min_length=1
     )
@@ -248,7 +251,7 @@ class Spec(StrictModel):
     training: Training = Training.model_construct()
     """The training run."""
     cost: Cost | None = None
-    """A limit on the hourly price."""
+    """Limit for the hourly price."""
     verify: Verify = Verify.model_construct()
     """Depth of the verification."""
     targets: dict[Identifier, Target] = Field(
@@ -366,6 +369,5 @@ class Spec(StrictModel):
         return settled.model_copy(update=changes)
 
 
-with without_pydantic_plugins():
-    Spec.model_rebuild()
-    MachineRequirements.model_rebuild()  # built on its own in Spec.for_target
+Spec.model_rebuild()
+MachineRequirements.model_rebuild()  # built on its own in Spec.for_target

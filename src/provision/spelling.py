@@ -119,3 +119,8 @@ def format_command(verb: str, spec: PurePath, target: str = "", *, sandbox: bool
 def pluralize(count: int, noun: str) -> str:
     """Return a count with its noun."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def with_article(name: str) -> str:
+    """Return a name that is spelled out, such as that of a GPU, with "a" or "an": an L4."""
+    return f"{'an' if name[:1].upper() in set('AEFHILMNORSX') else 'a'} {name}"

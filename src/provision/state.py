@@ -20,7 +20,7 @@ _START_OVER_HINT = (
     "move .provision/state.json away and run apply again, which adopts complete environments "
     "(and instances with --adopt)"
 )
-FOREIGN_RECORD_HINT = "check the state file: provision did not write this entry"
+FOREIGN_RECORD_HINT = "restore the state file from a backup: provision did not write this entry"
 REMOVAL_EFFECTS = (RemoveSymlink, RemoveTree, RemoveFileIfUnmodified)
 """Effects that remove something on this machine."""
 
@@ -169,10 +169,12 @@ class Ledger:
         removed = [effect.path for effect in effects if isinstance(effect, REMOVAL_EFFECTS)]
         if self.foreign_reason and removed:
             raise StateError(
-                f"{removed[0]} is not removed: the state that lists it was written elsewhere",
+                f"{removed[0]} is not removed because the state that lists it was written "
+                "elsewhere",
                 why=self.foreign_reason,
-                hint="review its resources and take it over: provision adopt; or, if none of them "
-                f"is on this machine, move {folder / 'state.json'} away",
+                hint="review its resources and take over the state with `provision adopt`; or, "
+                "if none of the resources is on this machine, move "
+                f"{folder / 'state.json'} away",
             )
 
 
@@ -280,8 +282,8 @@ def _check_schema(document: object, name: str) -> None:
         )
     if schema != SCHEMA:
         raise StateError(
-            f"{name} was written by another version of provision ({schema})",
-            hint="upgrade provision; this version would drop the parts that it does not understand",
+            f"{name} was written by a different version of provision ({schema})",
+            hint="upgrade provision; this version would drop the parts that it does not support",
         )
 
 

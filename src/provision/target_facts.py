@@ -143,25 +143,25 @@ def find_unlockable(spec: Spec) -> tuple[Refusal, ...]:
 def _unlockable(spec: Spec) -> Iterator[Refusal]:
     kind_of = spec.registry.kind_of
     by_conda = any(kind_of(target).uses_conda(target) for target in spec.targets.values())
-    fix = "set manager: conda at a local target, or remove it"
+    fix = "set `manager: conda` on a local target, or remove it"
     for number, package in enumerate(spec.packages):
         if package.source == "conda" and not by_conda:
             yield Refusal(
                 ("packages", number),
-                "source: conda requires a target with manager: conda",
+                "`source: conda` requires a target with `manager: conda`",
                 fix,
             )
     if "pypi" in spec.indexes:
         yield Refusal(
             ("indexes", "pypi"),
-            "pypi is reserved for the default index; to use a mirror of it, set pip's index-url or "
-            "PROVISION_INDEX_PYPI",
-            "give the index another name",
+            "the name pypi is reserved for the default index; to use a mirror of the default "
+            "index, set pip's index-url or PROVISION_INDEX_PYPI",
+            "give the index a different name",
             rule="SEC002",
         )
     if spec.conda_packages and not by_conda:
         yield Refusal(
             ("conda_packages",),
-            "conda_packages require a target with manager: conda",
+            "`conda_packages` require a target with `manager: conda`",
             fix,
         )

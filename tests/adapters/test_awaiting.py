@@ -139,7 +139,7 @@ def test_the_verification_has_a_limit_of_its_own() -> None:
         "the verification did not end within 10 minutes (verify.timeout"
     )
     assert (
-        "last status: verification: the probe runs on the device, 10 minutes ago"
+        "last status: verification: the probe is running on the device, 10 minutes ago"
         in caught.value.why
     )
 
@@ -167,7 +167,7 @@ def test_without_guest_attributes_silence_is_no_end_and_the_console_is_shown() -
         }
     }
     assert wait(device, lines) == REPORT
-    assert lines[0].startswith("the guest attributes of the instance cannot be read")
+    assert lines[0].startswith("the instance's guest attributes cannot be read")
     assert (
         lines[1] == "still boot: no status from the device yet (since 12:00, until 13:40 "
         "UTC at the latest); its console: phase packages"
@@ -179,7 +179,7 @@ def test_without_guest_attributes_silence_is_no_end_and_the_console_is_shown() -
     assert (
         "guest attributes: not readable (because of a policy or a missing role)" in caught.value.why
     )
-    assert "console: empty, or not readable" in caught.value.why
+    assert "console: empty or not readable" in caught.value.why
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_a_silent_device_whose_console_shows_that_it_works_is_not_given_up(
     with pytest.raises(ReportTimeout):
         wait(device, lines)
     assert device.time == seconds
-    assert sum("its console shows that its program runs" in said for said in lines) == (
+    assert sum("its console shows that its program is running" in said for said in lines) == (
         seconds == 6000
     )
     assert (lines[-1].endswith("; its console: phase packages")) is (seconds == 6000)
@@ -204,7 +204,7 @@ def test_an_instance_that_stops_ends_the_wait() -> None:
     with pytest.raises(ReportUnavailable) as caught:
         wait(Device({90: {"state": "STOPPED"}}), [])
     assert type(caught.value) is ReportUnavailable
-    assert caught.value.why.startswith("the instance is STOPPED, and it sent no report")
+    assert caught.value.why.startswith("the instance is STOPPED and did not send a report")
 
 
 def test_a_failure_of_the_device_ends_the_wait_at_once() -> None:

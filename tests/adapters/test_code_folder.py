@@ -147,7 +147,7 @@ def test_pointers_of_lfs_and_submodules_are_named(repository: Path, tmp_path: Pa
     pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n"
     write(repository, **{"weights.bin": pointer})
     git(repository, "add", ".")
-    assert "weights.bin is a pointer of Git LFS" in why(read(repository))
+    assert "weights.bin is a Git LFS pointer" in why(read(repository))
     other = tmp_path / "other"
     other.mkdir()
     write(other, a_py="1\n")
@@ -157,6 +157,11 @@ def test_pointers_of_lfs_and_submodules_are_named(repository: Path, tmp_path: Pa
     git(repository, "-c", "protocol.file.allow=always", "submodule", "add", str(other), "sub")
     assert "sub is a submodule" in why(read(repository, "weights.bin"))
     assert why(read(repository, "weights.bin", "sub")) == ""
+    assert "add it to `code.exclude`" in why(read(repository))
+    package = read_code(repository, repository, (), os.environ, of_package=True)
+    assert "sub is a submodule" in why(package)
+    assert "weights.bin is a Git LFS pointer" in why(package)
+    assert "exclude" not in why(package)
 
 
 def test_too_much_code_is_refused_with_what_is_large(repository: Path) -> None:
@@ -166,19 +171,19 @@ def test_too_much_code_is_refused_with_what_is_large(repository: Path) -> None:
     (repository / ".git/info/attributes").write_text("* -text\n")
     git(repository, "update-index", "--add", "--cacheinfo", "100644", "0" * 39 + "1", "big.bin")
     code = read(repository)
-    assert "above the limit of 100 MiB; the largest: big.bin (100.0 MiB)" in why(code)
+    assert "which is above the limit of 100 MiB; the largest: big.bin (100.0 MiB)" in why(code)
     assert (code.manifest.files, code.contents) == ((), {})
 
 
 def test_folders_that_cannot_be_code(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "file").write_text("x")
-    assert "is outside of the project" in why(read(tmp_path, root=tmp_path / "in"))
+    assert "is outside the project" in why(read(tmp_path, root=tmp_path / "in"))
     assert "is not a folder" in why(read(tmp_path / "missing", root=tmp_path))
     assert "is not a folder" in why(read(tmp_path / "file", root=tmp_path))
     assert "contains no files" in why(read(tmp_path / "in", root=tmp_path))
     (tmp_path / "away").symlink_to("/etc")
-    assert "is outside of the project" in why(read(tmp_path / "away", root=tmp_path))
+    assert "is outside the project" in why(read(tmp_path / "away", root=tmp_path))
 
 
 def test_a_program_that_the_repository_names_is_not_started(repository: Path) -> None:

@@ -114,22 +114,22 @@ REFUSED: dict[str, tuple[Any, Any, type[ReportUnavailable], str]] = {
         status("verified"),
         report(nonce="f" * 32),
         ReportUnavailable,
-        "belongs to another run",
+        "belongs to a different run",
     ),
     "another lock": (
         status("verified"),
         report(lock="sha256:" + "2" * 64),
         ReportUnavailable,
-        "for another lock",
+        "for a different lock",
     ),
-    "no JSON": (status("verified"), b"{", ReportUnavailable, "belongs to another run"),
-    "no object": (status("verified"), b"[1]", ReportUnavailable, "belongs to another run"),
-    "nothing": (None, None, ReportUnavailable, "left no report"),
+    "no JSON": (status("verified"), b"{", ReportUnavailable, "belongs to a different run"),
+    "no object": (status("verified"), b"[1]", ReportUnavailable, "belongs to a different run"),
+    "nothing": (None, None, ReportUnavailable, "did not write a report"),
     "status of another run": (
         status("stopped", nonce="f" * 32),
         None,
         ReportUnavailable,
-        "left no report",
+        "did not write a report",
     ),
     "stopped": (
         status("stopped", stage="check", message="the GPU is Tesla T4, not L4"),
@@ -149,8 +149,13 @@ REFUSED: dict[str, tuple[Any, Any, type[ReportUnavailable], str]] = {
         ReportUnavailable,
         "stopped at stage report",
     ),
-    "a status that is none": (b"\xff", None, ReportUnavailable, "left no report"),
-    "an endless status": (b'"' + b"x" * 2**17 + b'"', None, ReportUnavailable, "left no report"),
+    "a status that is none": (b"\xff", None, ReportUnavailable, "did not write a report"),
+    "an endless status": (
+        b'"' + b"x" * 2**17 + b'"',
+        None,
+        ReportUnavailable,
+        "did not write a report",
+    ),
 }
 
 
@@ -193,10 +198,10 @@ def test_giving_back_is_tried_again(tmp_path: Path) -> None:
 @pytest.mark.thorough
 def test_error_stays_the_one_that_is_told_when_giving_back_fails_too(tmp_path: Path) -> None:
     machines, lines = Scripted([(None, None)], deaf=9), []
-    with pytest.raises(ReportUnavailable, match="left no report") as caught:
+    with pytest.raises(ReportUnavailable, match="did not write a report") as caught:
         run(machines, tmp_path, lines)
     assert caught.value.still_running is None
-    assert any("may still run and cost money" in line for line in lines)
+    assert any("may still be running and costing money" in line for line in lines)
 
 
 def test_kept_only_where_a_report_came(tmp_path: Path) -> None:

@@ -134,4 +134,6 @@ def test_plan_names_what_keeps_uv_from_fetching_it(
     assert bench.run("lock", "spec.yaml", **environment).returncode == 0
     done = bench.run("plan", "spec.yaml", *([option] if option else []), **environment)
     assert done.returncode == 2, done.stdout + done.stderr
-    assert f"{option or 'UV_PYTHON_DOWNLOADS=never'} keeps uv from fetching one" in done.stderr
+    assert (
+        f"{option or 'UV_PYTHON_DOWNLOADS=never'} prevents uv from downloading one" in done.stderr
+    )

@@ -250,9 +250,8 @@ def test_what_cannot_be_started_is_said_with_the_way_out(tmp_path: Path) -> None
     done = subprocess.run(
         [sys.executable, "-c", code, str(script)], capture_output=True, text=True, timeout=600
     )
-    assert (
-        done.stdout
-        == f"cannot start {script} | a script needs a first line such as #!/usr/bin/env python3\n"
+    assert done.stdout == (
+        f"cannot start {script} | a script must start with a line such as #!/usr/bin/env python3\n"
     ), done.stderr
     missing = subprocess.run(
         [sys.executable, "-c", code, "nonesuch-program"],
@@ -260,4 +259,6 @@ def test_what_cannot_be_started_is_said_with_the_way_out(tmp_path: Path) -> None
         text=True,
         timeout=600,
     )
-    assert missing.stdout.startswith("no program called nonesuch-program | "), missing.stderr
+    assert missing.stdout.startswith("there is no program called nonesuch-program | "), (
+        missing.stderr
+    )

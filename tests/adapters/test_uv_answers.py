@@ -70,7 +70,7 @@ def test_exclude_newer_is_named_where_it_hides_everything(bench: Bench) -> None:
     done = bench.run("lock", "spec.yaml")
     assert done.returncode == 1
     assert (
-        "exclude_newer: 2026-01-01 hides later releases, and everything on an "
+        "`exclude_newer: 2026-01-01` hides later releases, and everything on an "
         "index without upload dates" in done.stderr
     )
     assert "check the spelling" not in done.stderr

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="runs are recorded on Linux only")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="runs are recorded only on Linux")
 
 CALLER = """
 import os, signal, sys

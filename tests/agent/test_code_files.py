@@ -110,8 +110,8 @@ def broken(name: str, mode: int = 0o100644, content: bytes = b"x") -> tuple[byte
         ("/etc/evil", 0o100644, b"x", "unusable path"),
         ("a\\b", 0o100644, b"x", "unusable path"),
         ("a", 0o104755, b"x", "unusable path"),
-        ("a", LINK_MODE, b"/etc/passwd", "link out of its folder"),
-        ("d/a", LINK_MODE, b"../../x", "link out of its folder"),
+        ("a", LINK_MODE, b"/etc/passwd", "link that leaves its folder"),
+        ("d/a", LINK_MODE, b"../../x", "link that leaves its folder"),
     ],
 )
 def test_an_archive_writes_nothing_outside_its_folder(
@@ -128,12 +128,12 @@ def test_a_damaged_or_foreign_archive_is_refused(tmp_path: Path) -> None:
     for content, wanted, words in (
         (b"not a zip", digest, "damaged"),
         (archive[:-30], digest, "damaged"),
-        (archive, "sha256:" + "0" * 64, "does not have the announced digest"),
+        (archive, "sha256:" + "0" * 64, "does not match the announced digest"),
     ):
         with pytest.raises(CodeError, match=words):
             unpack_code(content, wanted, tmp_path / "code")
     manifest = CodeManifest((CodeFile("a.py", 0o100644, "0" * 64),))
-    with pytest.raises(CodeError, match=r"a\.py in the archive of the code differs"):
+    with pytest.raises(CodeError, match=r"a\.py in the code archive differs"):
         unpack_code(pack_code(manifest, {"a.py": b"x"}), manifest.digest, tmp_path / "code")
     for document in ({}, [], {"schema": "provision.code/1", "files": [["a"]]}):
         with pytest.raises(CodeError, match="damaged"):

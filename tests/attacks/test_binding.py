@@ -109,8 +109,8 @@ def test_a_state_of_an_older_version_is_bound_once_and_says_so(applied: Bench) -
     assert applied.run("plan", "spec.yaml", "--out", "saved.json").returncode == 0
     first = applied.run("apply", "spec.yaml", "--plan", "saved.json", "--yes")
     assert first.returncode == 0, first.stderr
-    assert first.stderr.count("is bound to this machine and folder now") == 1
-    assert "is bound to this machine" not in applied.run("apply", "spec.yaml", "--yes").stderr
+    assert first.stderr.count("is now bound to this machine and folder") == 1
+    assert "is now bound to this machine" not in applied.run("apply", "spec.yaml", "--yes").stderr
     assert (state_of(applied).serial, state_of(applied).binding is not None) == (serial, True)
 
 

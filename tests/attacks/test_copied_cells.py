@@ -194,7 +194,7 @@ def test_apply_and_render_say_it(bench: Bench) -> None:
     add_copy(document, MAKE, edited="copy")
     edited = json.dumps(document)
     (bench.folder / NAME).write_text(edited)
-    line = f"{NAME}: the edited copy of the cell {MAKE} stays, as a separate cell"
+    line = f"{NAME}: the edited copy of the cell {MAKE} is kept as a separate cell"
     applied = bench.run("apply", *words, "--yes")
     assert applied.returncode == 3, applied.stderr
     assert line in applied.stderr

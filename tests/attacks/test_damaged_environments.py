@@ -144,7 +144,8 @@ def test_an_edit_that_keeps_size_and_time_is_found_once_a_verification_failed(
     os.utime(site / CODE, ns=(about.st_atime_ns, about.st_mtime_ns))
     plan = applied.run("plan", "spec.yaml").stdout
     assert (
-        "packages match the lock, files match the installation (by size and time of change)" in plan
+        "the packages match the lock, and the files match the installation "
+        "(by size and time of change)" in plan
     )
     state = json.loads(applied.run("status", "spec.yaml", "--output-format", "json").stdout)
     assert state["targets"][0]["condition"] == "current"
@@ -215,7 +216,9 @@ def test_an_edit_in_uvs_cache_that_keeps_the_size_is_not_installed(bench: Bench)
     cached.write_text(cached.read_text().replace("2.0", "6.6"))
     offline = bench.run("apply", "spec.yaml", "--yes", "--offline")
     assert offline.returncode == 2
-    assert "uv's cache contains damaged files of alpha, and network access is off" in offline.stderr
+    assert (
+        "uv's cache contains damaged files for alpha, and network access is off" in offline.stderr
+    )
     done = bench.run("apply", "spec.yaml", "--yes")
     assert done.returncode == 0, done.stderr
     assert (

@@ -148,7 +148,7 @@ DAMAGES = {
     ),
     "one from an index that the spec does not name": Damage(
         _from_unknown_index,
-        "index evil: the spec names no such index; the lock has it at https://evil",
+        "index evil: the lock has it at https://evil, but the spec has no such index",
     ),
     "no packages": Damage(_head("packages", []), "alpha, which the spec requires, is missing"),
     "no targets": Damage(_no_target, "target local: the lock has no environment for this target"),
@@ -163,20 +163,20 @@ DAMAGES = {
     ),
     "an unknown platform": Damage(_environment(platform="plan9"), "unknown platform 'plan9'"),
     "another Python": Damage(
-        _head("python", "3.99"), f"the lock is for Python 3.99, the spec requires {MINOR}"
+        _head("python", "3.99"), f"the lock is for Python 3.99, but the spec requires {MINOR}"
     ),
     "an option as Python": Damage(_head("python", "--foo"), "'--foo' is not a Python version"),
     "another address of an index": Damage(
         _address("https://evil.test/simple"),
-        "its address is https://private.test/simple; the lock has https://evil.test",
+        "its address is https://private.test/simple, but the lock has https://evil.test",
     ),
     "an http index": Damage(
         _address("http://private.test/simple"),
-        "its address is https://private.test/simple; the lock has http://private.test",
+        "its address is https://private.test/simple, but the lock has http://private.test",
     ),
     "pypi as a named index": Damage(
         lambda d: d["indexes"].update(pypi="https://evil.test"),
-        "index pypi: the spec names no such index",
+        "but the spec has no such index",
     ),
     "an index of torch that nothing uses": Damage(
         lambda d: d["indexes"].update({"pytorch-cpu": "https://download.pytorch.org/whl/cpu"}),
@@ -186,13 +186,13 @@ DAMAGES = {
         _with("alpha", index="evil"), "the lock has no index 'evil'"
     ),
     "a public package in the place of a private one": Damage(
-        _with("delta", index="pypi"), "it comes from index pypi; the spec has it from private"
+        _with("delta", index="pypi"), "it comes from index pypi, but the spec requires private"
     ),
     "a private package in the place of a public one": Damage(
-        _with("alpha", index="private"), "it comes from index private; the spec has it from pypi"
+        _with("alpha", index="private"), "it comes from index private, but the spec requires pypi"
     ),
     "two versions of one package": Damage(
-        _add(name="alpha", version="3.0"), "has another version of alpha"
+        _add(name="alpha", version="3.0"), "has a different version of alpha"
     ),
     "a version that the spec excludes": Damage(
         lambda d: package(d, "gamma").update(
@@ -218,7 +218,7 @@ DAMAGES = {
     ),
     "no files": Damage(_with("alpha", files={}), "it has no wheel for Python"),
     "a file of another package": Damage(
-        _file("evil-2.0-py3-none-any.whl"), "evil-2.0-py3-none-any.whl is a file of evil 2.0"
+        _file("evil-2.0-py3-none-any.whl"), "evil-2.0-py3-none-any.whl is a file for evil 2.0"
     ),
     "a file of another version": Damage(
         _file("alpha-1.0-py3-none-any.whl"), "is a file of alpha 1.0"
@@ -229,7 +229,7 @@ DAMAGES = {
     "a path as a file": Damage(
         _file("../alpha-2.0-py3-none-any.whl"), "is not the file name of a wheel"
     ),
-    "source that would be built": Damage(
+    "would be built from source": Damage(
         _file("alpha-2.0.tar.gz"), "the spec does not allow that with `build`"
     ),
     "an environment that the lock lacks": Damage(
@@ -334,7 +334,7 @@ def test_what_obeys_a_lock_refuses_it_before_anything_is_made(
     command, *options = words
     done = honest.run(command, "spec.yaml", *options)
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "the spec names no such index" in done.stderr
+    assert "but the spec has no such index" in done.stderr
     assert "restore the previous version of spec.lock" in done.stderr
     assert not (honest.own / "envs").exists()
 
@@ -401,5 +401,5 @@ def test_another_hash_is_another_environment_and_is_compared_with_the_file(appli
     assert "the environment will change" in planned.stdout, planned.stdout
     done = applied.run("apply", "spec.yaml", "--locked", "--yes")
     assert done.returncode == 1
-    assert "differs from the locked one" in done.stderr
+    assert "differs from the locked file" in done.stderr
     assert (applied.own / "envs/spec.local").resolve() == before

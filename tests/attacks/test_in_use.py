@@ -51,7 +51,7 @@ def test_apply_makes_the_new_one_beside_it_and_removes_the_old_one_later(
     with program(applied, *options) as running:
         applied.spec(small_spec("beta"))
         assert (
-            f"envs/{old} is kept until the program in it ends"
+            f"envs/{old} is kept until the program running in it ends"
             in applied.run("plan", "spec.yaml").stdout
         )
         done = applied.run("apply", "spec.yaml", "--yes")
@@ -85,7 +85,7 @@ def test_an_earlier_environment_in_use_goes_with_destroy_too(applied: Bench) -> 
         assert "is in use" in applied.run("destroy", "spec.yaml", "--yes").stderr
         (old,) = {path.parent.name for path in applied.own.glob("use/*/*")}
     done = applied.run("destroy", "spec.yaml", "--yes")
-    assert (done.returncode, f", and {old} of an earlier lock" in done.stderr) == (0, True), (
+    assert (done.returncode, f", and {old} from an earlier lock" in done.stderr) == (0, True), (
         done.stderr
     )
     assert not applied.own.exists()
@@ -105,7 +105,7 @@ def test_an_environment_in_use_is_not_mended(applied: Bench) -> None:
         refused = applied.run("apply", "spec.yaml", "--yes")
         assert refused.returncode == 2, refused.stdout + refused.stderr
         assert (
-            "has to be repaired (it was changed after it was created: alpha is missing) and "
+            "needs a repair (it was changed after it was created: alpha is missing) but "
             "is in use: process" in refused.stderr
         )
     assert applied.run("apply", "spec.yaml", "--yes").returncode == 0

@@ -60,7 +60,7 @@ def test_after_a_lost_state_only_what_the_new_one_names_is_removed(applied: Benc
     assert (applied.own / "envs/mine.txt").read_text() == "mine"
     assert (applied.own / "reports/other.local/report.json").exists()
     assert not (applied.own / "envs/spec.local").exists()
-    assert "is kept: it contains files that this state does not list" in done.stderr
+    assert "is kept because it contains files that the state does not list" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -269,7 +269,7 @@ def test_a_folder_of_another_user_is_refused(
     argv = [python_of_strangers(), "-m", "provision", words[0], "spec.yaml", *words[1:]]
     done = as_stranger(argv, cwd=shared, env=variables)
     assert done.returncode == 2, done.stdout + done.stderr
-    assert ".provision belongs to another user" in done.stderr
+    assert ".provision belongs to a different user" in done.stderr
     assert "run the command as that user" in done.stderr
     assert (shared / ".provision/envs/spec.local/bin/python").exists()
 

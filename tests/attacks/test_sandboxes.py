@@ -90,7 +90,7 @@ def test_who_comes_later_keeps_its_services(bench: Bench, ending: signal.Signals
     first.communicate(timeout=LIMIT_S)
     stdout, stderr = second.communicate(timeout=LIMIT_S)
     assert second.returncode == 3, stderr
-    assert "it is creating its environment" in stdout
+    assert "is creating its environment" in stdout
     assert not (bench.own / "sandbox/endpoints.json").exists()
     assert bench.run("status", "spec.yaml", "--sandbox").returncode == 1
     assert bench.run("destroy", "spec.yaml", "--sandbox", "--yes").returncode == 0

@@ -23,7 +23,7 @@ def caused(error: Exception, cause: Exception) -> Exception:
 @pytest.mark.parametrize("limit", ["-n 6", "-n 8"])
 def test_too_few_descriptors_are_said(bench: Bench, limit: str) -> None:
     bench.spec(small_spec("alpha"))
-    assert "may not open enough files" in limited(bench, limit)
+    assert "cannot open enough files" in limited(bench, limit)
 
 
 @pytest.mark.parametrize(

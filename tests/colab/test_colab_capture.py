@@ -64,7 +64,7 @@ def test_the_cell_describes_its_kernel_and_installs_nothing(
     assert again["packages"] == found["packages"]
     done = diff(tmp_path, "first.json", "second.json")
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
-    assert done.stdout.startswith("first and second: nothing that matters differs")
+    assert done.stdout.startswith("first and second have no difference that matters")
 
 
 def test_diff_of_two_cells_names_the_package_that_was_replaced_under_the_kernel(

@@ -91,7 +91,7 @@ def test_killed_while_the_cell_runs_then_run_again(place: Bench, account: Accoun
     process.communicate(timeout=600)
     assert len(account.plane.running) == 1
     told = place.run("status", "spec.yaml")
-    assert "may be running on Colab and cost money" in told.stdout
+    assert "may be running on Colab and costing money" in told.stdout
     again = place.run("apply", "spec.yaml", "--yes", timeout=600)
     assert again.returncode == 0, again.stdout + again.stderr
     assert "an earlier run was interrupted: stopping" in again.stderr
@@ -159,7 +159,7 @@ def test_secrets_of_colabs_own_store_are_refused(place: Bench) -> None:
     place.spec(SPEC + "secrets: {HF_TOKEN: {colab: HF_TOKEN}}\n")
     planned = place.run("plan", "spec.yaml")
     assert planned.returncode == 2
-    assert "provides secrets to notebooks in a browser only" in planned.stderr
+    assert "provides secrets only to notebooks in a browser" in planned.stderr
 
 
 @pytest.mark.long

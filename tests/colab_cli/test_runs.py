@@ -94,7 +94,7 @@ def test_report_fetched_after_a_restart_and_the_machine_given_back(runs: Runs) -
 
 @pytest.mark.long
 def test_cell_that_raises_ends_with_0_and_is_no_report(runs: Runs) -> None:
-    with pytest.raises(ReportUnavailable, match="left no report") as caught:
+    with pytest.raises(ReportUnavailable, match="did not write a report") as caught:
         runs.run(
             "print('\\x1b[31mred\\x1b[0m ya29.aaaaaaaaaaaaaaaaaaaaaaaaaaa')\nraise "
             "RuntimeError('no')",
@@ -121,7 +121,7 @@ def test_refusals_of_the_service(runs: Runs) -> None:
     runs.account.plane.running["m-s-of-someone"] = {}
     for status, words in (
         (412, "too many running sessions"),
-        (400, "may not use it"),
+        (400, "not allowed to use this GPU"),
         (503, "returned 503"),
         (500, "Internal Server Error"),
     ):
@@ -134,7 +134,7 @@ def test_refusals_of_the_service(runs: Runs) -> None:
         assert caught.value.still_running == ()
         # Some machine runs whose answer may have been lost, where the service did not clearly say
         # no.
-        assert ("other sessions of this account on Colab: 1" in told) is (status in (503, 500))
+        assert ("this account has 1 other sessions on Colab" in told) is (status in (503, 500))
 
 
 @pytest.mark.long

@@ -202,7 +202,7 @@ def test_a_tampered_wheel_is_refused(bench: Bench, tmp_path: Path) -> None:
     )
     done = bench.run("apply", "spec.yaml", "--yes")
     assert done.returncode == 1
-    assert "differs from the locked one" in done.stderr
+    assert "differs from the locked file" in done.stderr
     assert "incomplete" in bench.run("status", "spec.yaml").stdout
 
 
@@ -248,7 +248,7 @@ def test_an_interpreter_that_is_not_there(bench: Bench) -> None:
     for words in (("plan",), ("apply", "--yes")):
         done = bench.run(words[0], "spec.yaml", *words[1:])
         assert done.returncode == 2
-        assert "no Python 3.99 on this machine" in done.stderr
+        assert "there is there is no Python 3.99 on this machine" in done.stderr
         assert "found: " in done.stderr
     assert not (bench.own / "envs").exists()
 
@@ -283,7 +283,7 @@ def test_several_targets_are_named_before_anything_is_done(bench: Bench) -> None
     [
         ("cuda_toolkit: '12.8'\n", "installing a CUDA toolkit on a local machine", 1),
         ("system_packages: [surely-not-installed-here]\n", "surely-not-installed-here", 2),
-        ("requires: {vram: 16GiB}\n", "requires.vram does not apply to gpu: none", 1),
+        ("requires: {vram: 16GiB}\n", "`requires.vram` does not apply to `gpu: none`", 1),
         ("secrets: {T: {secret: projects/p/secrets/s/versions/1}}\n", "a variable of this", 1),
     ],
 )
@@ -457,7 +457,7 @@ def test_in_a_read_only_folder_verify_says_what_to_do(bench: Bench) -> None:
     )
     assert done.returncode == 2, done.stdout + done.stderr
     assert "Read-only file system" in done.stderr
-    assert "help: the folder of the spec must be writable" in done.stderr
+    assert "help: the spec's folder must be writable" in done.stderr
 
 
 def test_ctrl_c_while_locking_writes_nothing(bench: Bench, tmp_path: Path) -> None:

@@ -155,7 +155,7 @@ def test_no_wheel_for_this_platform(bench: Bench, tmp_path: Path) -> None:
     refused(
         bench,
         1,
-        f"some versions have no wheel for Python {MINOR} on every platform",
+        f"some versions do not have a wheel for Python {MINOR} on every platform",
         "spec.yaml:4:5 requires maconly",
     )
 
@@ -353,7 +353,7 @@ def _gone(folder: Path) -> None:
             _other_bytes,
             1,
             (
-                "a file on the index differs from the locked one",
+                "a file on the index differs from the locked file",
                 "Expected:",
                 "if the change is intended",
             ),
@@ -362,7 +362,7 @@ def _gone(folder: Path) -> None:
             _other_bytes_under_the_old_hash,
             1,
             (
-                "a file on the index differs from the locked one",
+                "a file on the index differs from the locked file",
                 "Expected:",
                 "if the change is intended",
             ),

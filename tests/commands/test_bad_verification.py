@@ -75,7 +75,9 @@ def test_an_interpreter_that_was_removed(made: Bench, python: Path) -> None:
         if end:
             python.symlink_to(end)
         words = said(made.run("verify", "spec.yaml"), 2)
-        assert "bin/python is missing, or links to a Python that was removed or upgraded" in words
+        assert (
+            "bin/python is missing, or is a link to a Python that was removed or upgraded" in words
+        )
         assert "provision apply spec.yaml" in words
     assert "incomplete" in made.run("status", "spec.yaml").stdout
 
@@ -89,7 +91,7 @@ def test_an_interpreter_that_was_removed(made: Bench, python: Path) -> None:
             0o755,
             ("cannot be started", "Exec format error", "recreate the environment"),
         ),
-        ("#!/bin/sh\nexit 1\n", 0o755, ("could not run", "wrote no report", "PYTHONPATH")),
+        ("#!/bin/sh\nexit 1\n", 0o755, ("could not run", "did not write a report", "PYTHONPATH")),
         (
             "#!/bin/sh\necho 'libpython3.11.so.1.0: cannot open shared object file'\nexit 127\n",
             0o755,
@@ -186,7 +188,8 @@ def test_a_report_that_is_none(made: Bench, tmp_path: Path, content: bytes, word
 
 
 WRONG = (
-    "the digest of this report does not match its content; it was modified after the probe wrote it"
+    "the report's digest does not match its content, so the report was modified after the probe "
+    "wrote it"
 )
 
 
@@ -263,7 +266,7 @@ def test_a_forged_report_with_a_digest_of_its_own_is_no_answer(made: Bench, tmp_
     path = tmp_path / "forged.json"
     path.write_text(to_canonical_json(report) + "\n")
     told = said(made.run("report", "add", str(path), "--spec", "spec.yaml"), 2)
-    assert "is not for the current spec and lock of spec/local" in told
+    assert "does not match the current spec and lock of spec/local" in told
     assert not (made.own / "carried").exists()
 
 

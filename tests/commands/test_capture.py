@@ -295,7 +295,7 @@ def test_a_program_that_is_not_a_python_is_called_so(
     done = provision(command, "--python", str(path), cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert words in done.stderr
-    assert "select one with --python" in done.stderr or "pass a Python with" in done.stderr
+    assert "select one with --python" in done.stderr or "select a Python with" in done.stderr
 
 
 def test_a_program_of_the_system_is_not_a_python(tmp_path: Path) -> None:

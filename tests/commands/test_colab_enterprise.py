@@ -488,7 +488,7 @@ def test_a_detached_run_is_attached_to(bench: Bench) -> None:
     assert "each verification: at most 1h of this machine, about $0.23" in planned.stdout
     done = bench.run("apply", "spec.yaml", "--sandbox", "--yes", "--detach")
     assert done.returncode == 3, done.stderr
-    assert "its notebook runs; wait for the report: provision attach" in done.stdout
+    assert "its notebook is running; wait for the report: provision attach" in done.stdout
     attached = bench.run("attach", "spec.yaml", "--sandbox")
     assert (attached.returncode, "SIMULATED" in attached.stdout) == (0, True), attached.stderr
     again = bench.run("verify", "spec.yaml", "--sandbox")
@@ -505,7 +505,10 @@ def test_a_job_that_somebody_deleted(proven: Team) -> None:
         data["executions"].clear()
     with pytest.raises(ProvisionError, match="was not verified") as caught:
         proven.apply()
-    assert (caught.value.exit_code, "was deleted while it ran" in caught.value.why) == (3, True)
+    assert (caught.value.exit_code, "was deleted while it was running" in caught.value.why) == (
+        3,
+        True,
+    )
     assert needed(proven)[0]
     assert proven.apply().exit_code == 0
 
@@ -528,7 +531,7 @@ def test_a_report_that_never_arrives(proven: Team) -> None:
         if name.endswith(".json"):
             proven.store.delete_object("my-bucket", name)
 
-    with pytest.raises(ProvisionError, match="left no report") as caught:
+    with pytest.raises(ProvisionError, match="did not write a report") as caught:
         break_objects(proven, drop)
     assert caught.value.exit_code == 3
 
@@ -539,7 +542,7 @@ def test_a_report_that_somebody_replaced(proven: Team) -> None:
         if name.endswith("report.json"):
             proven.store.put_object("my-bucket", name, b"{}")
 
-    with pytest.raises(ProvisionError, match="not the one that the notebook wrote") as caught:
+    with pytest.raises(ProvisionError, match="not the report that the notebook wrote") as caught:
         break_objects(proven, forge)
     assert caught.value.exit_code == 3
 

@@ -203,7 +203,7 @@ def test_a_file_that_is_not_the_locked_one_is_refused(
     )
     done = bench.run("apply", "spec.yaml", "--yes")
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "differs from the locked one" in done.stderr
+    assert "differs from the locked file" in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -372,12 +372,12 @@ def test_pixi_is_said_to_be_there_and_is_not_used(
     said = " ".join((done.stdout + done.stderr).split())
     assert (
         f"with py-rattler (no conda, mamba or micromamba was found; {pixi} "
-        "creates environments from projects only, not from a list of files; "
+        "creates environments only from projects, not from a list of files; "
         "py-rattler is" in said
     )
     assert not (pixi.parent / "log.json").exists()
     done = bench.run("plan", "spec.yaml", PROVISION_CONDA="pixi")
-    assert (done.returncode, "pixi creates environments from projects only" in done.stderr) == (
+    assert (done.returncode, "pixi creates environments only from projects" in done.stderr) == (
         2,
         True,
     ), done.stderr

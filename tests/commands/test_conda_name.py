@@ -160,7 +160,10 @@ def test_a_name_that_is_taken_stays_as_it_is_and_is_said(made: Bench) -> None:
     )
     made.extra = {**made.extra, "PROVISION_CONDA": str(program)}
     said = applied(made)
-    assert f"no name spec.local for micromamba: {theirs} is another environment and is kept" in said
+    assert (
+        f"no name spec.local for micromamba: {theirs} is a different environment and is kept"
+        in said
+    )
     assert "activate conda activate .provision/envs/spec.local " in said
     assert found_by_name("spec.local", (*envs(made), later)) == theirs, (
         "a link in an earlier folder would hide theirs"
@@ -230,7 +233,7 @@ def test_a_link_to_where_the_project_was_is_pointed_at_where_it_is(made: Bench) 
     (made.own / "state.json").write_text(dumps(replace(state, resources=resources)))
     link.unlink()
     link.symlink_to(before)
-    assert "the folder of the spec was moved" in applied(made)
+    assert "the spec's folder was moved" in applied(made)
     assert link.readlink() == made.own / "envs/spec.local"
 
 
@@ -238,8 +241,8 @@ def test_where_no_name_can_be_given_the_reason_is_said(made: Bench) -> None:
     (envs(made)[1] / "spec.local").unlink()
     own_conda(made.folder / "programs", envs(made)[:1])
     words = (
-        f"none of conda's folders is writable ({envs(made)[0]}); add a writable one "
-        "to envs_dirs, or activate the environment by its path"
+        f"none of conda's environment folders is writable ({envs(made)[0]}); add a writable folder "
+        "to `envs_dirs`, or activate the environment by its path"
     )
     assert f"no name spec.local for conda: {words}" in planned(made)
     own_conda(made.folder / "programs", (made.own / "envs", envs(made)[1]))
@@ -288,7 +291,7 @@ def test_a_link_never_takes_the_place_of_anything(tmp_path: Path) -> None:
         files.create_symlink(path, "/b", "")
     assert (caught.value.why, caught.value.hint) == (
         "it already exists",
-        "move it away, or choose another path",
+        "move it away, or choose a different path",
     )
     files.create_symlink(path, "/b", "/a")
     assert str(path.readlink()) == "/b"

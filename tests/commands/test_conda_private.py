@@ -120,7 +120,7 @@ def test_what_goes_wrong_with_such_a_channel_is_said(
             folder / "linux-64/ffmpeg-7.1.1-h0_gpl.conda",
         )
         done = locked.run("apply", "spec.yaml", "--yes", PROVISION_CHANNEL_CONDA_FORGE=right)
-        assert (done.returncode, "differs from the locked one" in done.stderr) == (1, True), (
+        assert (done.returncode, "differs from the locked file" in done.stderr) == (1, True), (
             done.stdout + done.stderr
         )
         assert SECRET not in done.stdout + done.stderr

@@ -162,7 +162,7 @@ def kept(name: str) -> Report:
         (
             "l4-ecc-errors",
             "l4-remap-failed",
-            "no identity reading and no check differs; D05 GPU memory errors fails on both",
+            "no identity readings or checks differ; D05 GPU memory errors fails on both",
         ),
         (
             "l4-lost",
@@ -178,7 +178,7 @@ def kept(name: str) -> Report:
             "cpu-build",
             "python-3.11",
             (
-                "1 identity difference: other packages are installed: packages.digest "
+                "1 identity difference: different packages are installed: packages.digest "
                 "sha256:7431bfde4b54 -> "
             ),
         ),
@@ -215,9 +215,9 @@ def test_the_end_of_a_comparison_counts_in_english() -> None:
     found = compare_reports(recorded("cpu-build"), recorded("shadowed-package"), ("a", "b"))
     end = report_text.render_text(found, color=False, width=200, everything=False).splitlines()[-1]
     assert end.startswith(
-        "two specs: build and quickstart, 42 equal readings, 49 in one report only, "
+        "two specs: build and quickstart, 42 equal readings, 49 in only one report, "
     )
-    assert end.endswith("1 minor difference not shown (--all)")
+    assert end.endswith("1 minor difference not shown (--all shows them)")
 
 
 @pytest.mark.parametrize(

@@ -78,8 +78,8 @@ def test_an_error_that_no_difference_explains_is_said_to_have_no_cause() -> None
     found = compare(PAIRS["shm-64-mib"], "ZeroDivisionError: division by zero")
 
     assert summarize_snapshots(found).startswith(
-        "no difference between a and b is known to cause this error; the first that matters "
-        "anyway: on b, /dev/shm has only 64 MiB"
+        "no difference between a and b is known to cause this error; the first difference "
+        "that matters anyway: on b, /dev/shm has only 64 MiB"
     )
 
 
@@ -167,7 +167,7 @@ def test_one_environment_does_not_differ_from_itself() -> None:
 
     assert found.is_same
     assert (found.causes, found.differences, found.minor) == ((), (), ())
-    assert summarize_snapshots(found) == "a and b: nothing that matters differs"
+    assert summarize_snapshots(found) == "a and b have no difference that matters"
     assert "NOTHING THAT MATTERS DIFFERS" in snapshot_html.render_page(found)
 
 
@@ -254,7 +254,7 @@ def test_a_capture_in_utf_16_is_read() -> None:
         (b"[" * 100_000, "it is not valid JSON"),
         (b"[]", "x.json is not a provision report or capture"),
         (b'{"schema": 1}', "x.json is not a provision report or capture"),
-        (b'{"schema": "provision.capture/2"}', "which this version does not read"),
+        (b'{"schema": "provision.capture/2"}', "which this version cannot read"),
         (b'{"schema": "provision.capture/1", "readings": {}}', "it has no packages"),
         (
             b'{"schema": "provision.capture/1", "readings": [], "packages": {}}',
@@ -359,7 +359,7 @@ def test_the_command_writes_each_format(folder: Path, output_format: str) -> Non
         (("laptop.json", "./laptop.json"), "are the same file"),
         (("laptop.json", "missing.json"), "missing.json"),
         (("laptop.json", "box.json", "--error", "missing.txt"), "missing.txt"),
-        (("laptop.json", "missing.json"), "help: pass what `provision capture`"),
+        (("laptop.json", "missing.json"), "help: use the output of `provision capture`"),
         (("laptop.json", "laptob.json"), "help: did you mean 'laptop.json'?"),
         (("laptop.json", "boxx"), "help: did you mean 'box.json'?"),
         (("laptop.json", "box"), "help: did you mean 'box.json'?"),

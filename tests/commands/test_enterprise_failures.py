@@ -54,9 +54,13 @@ FAILURES: list[tuple[tuple[str, ...], str, int, tuple[str, ...]]] = [
         ("--fault", "no-bucket-write"),
         "",
         3,
-        ("left no report", "report.json: HTTP Error 403: Forbidden", "roles/storage.objectUser"),
+        (
+            "did not write a report",
+            "report.json: HTTP Error 403: Forbidden",
+            "roles/storage.objectUser",
+        ),
     ),
-    (("--fault", "dead-kernel"), "", 3, ("left no report", "the kernel died")),
+    (("--fault", "dead-kernel"), "", 3, ("did not write a report", "the kernel died")),
     (
         (),
         "max_duration: 1s",
@@ -119,8 +123,8 @@ def test_a_job_that_is_deleted_while_it_is_awaited(bench: Bench) -> None:
             data["executions"].clear()
         _, errors = running.communicate(timeout=120)
         assert running.returncode == 3, errors
-        assert "was deleted while it ran" in errors
-        assert "run the same command again to start another one" in errors
+        assert "was deleted while it was running" in errors
+        assert "run the same command again to start a new job" in errors
         assert_nothing_costs(bench)
 
 

@@ -181,7 +181,7 @@ _C = Part(_cuda_getArchFlags=lambda: "sm_89")
     ("there", "name", "says"),
     [
         (True, "'NVIDIA L4'", "sees 2 GPUs: NVIDIA L4, compute capability 8.9\n"),
-        (False, "1 / 0", "sees no GPU\n"),
+        (False, "1 / 0", "does not detect a GPU\n"),
         (True, "1 / 0", "gpu.name: ZeroDivisionError: division by zero\n"),
     ],
 )
@@ -201,7 +201,7 @@ def test_the_view_of_a_real_torch(hf_python: str, tmp_path: Path) -> None:
     assert found["torch"]["torch.version"] == found["packages"]["torch"]
     assert found["torch"]["gpu.count"] == 0
     done = provision("--torch", "--python", hf_python, cwd=tmp_path)
-    assert "sees no GPU" in done.stdout
+    assert "does not detect a GPU" in done.stdout
     assert [key for key in found["torch"] if "error" in key] == []
     assert "Error" not in done.stdout
 

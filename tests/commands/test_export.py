@@ -128,7 +128,7 @@ def test_uv_installs_from_a_pylock(bench: Bench, web: str) -> None:
     done = bench.run("export", "spec.yaml", "--format", "pylock", "--out", "pylock.local.toml")
     assert (done.returncode, done.stdout) == (
         0,
-        "wrote pylock.local.toml: pylock of spec.lock, target local\n",
+        "wrote pylock.local.toml: pylock from spec.lock, target local\n",
     ), done.stderr
     python = venv(bench)
     synced = tool(
@@ -186,7 +186,7 @@ def test_wheels_that_stand_in_for_pytorchs_index_do_not_show(bench: Bench, tmp_p
         == f"https://download.pytorch.org/whl/cpu/torch-2.13.0%2Bcpu-{LINUX}.whl"
     )
     assert str(tmp_path) not in done.stdout
-    assert "warning: the lock contains hashes that no index has confirmed, for torch" in done.stderr
+    assert "warning: no index has confirmed the hashes in the lock for torch" in done.stderr
 
 
 def test_a_file_without_a_public_address_is_refused(bench: Bench) -> None:
@@ -256,7 +256,7 @@ def test_without_network_the_cache_will_do_and_else_the_way_out_is_said(
     assert exported(bench, "pylock", "--offline") == text
     said = refused(bench, 2, "--format", "pylock", UV_CACHE_DIR=str(bench.folder / "other-cache"))
     assert "a package index could not be reached" in said
-    assert "the formats requirements, cyclonedx and pyproject need no URLs" in said
+    assert "the formats `requirements`, `cyclonedx` and `pyproject` need no URLs" in said
     for form in ("requirements", "cyclonedx", "pyproject"):
         assert exported(bench, form, UV_CACHE_DIR=str(bench.folder / "third-cache"))
 
@@ -277,7 +277,7 @@ def test_a_folder_of_wheels_beside_the_default_index_is_never_named(
 ) -> None:
     locked(bench, small_spec("alpha"))
     said = refused(bench, 2, "--format", "pylock", PIP_FIND_LINKS=str(tmp_path / "wheels"))
-    assert "and remove folders of wheels from pip's find-links" in said
+    assert "and remove local wheel folders from pip's find-links" in said
 
 
 def test_another_wheel_of_this_machine_is_not_taken_for_the_locked_one(

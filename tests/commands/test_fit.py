@@ -16,6 +16,7 @@ from provision.errors import ProvisionError, Refused
 from provision.verification import Report
 from provision.verification.fit_model import FitResource, NeedOrigin, ResourceFit, RunFigures
 from provision.views import fit as view
+from provision.views import run_record_text
 from tests.applied_project import apply_once
 from tests.rig import Bench, small_spec
 from tests.views.test_runs import record as run_record
@@ -105,7 +106,7 @@ def test_a_measured_peak_decides_for_every_target(tmp_path: Path) -> None:
     result = fit_of(tmp_path, SPEC.format(training=""))
     ram = resource_of(result, "colab", FitResource.RAM)
     assert (ram.fits, ram.need.origin) == (False, NeedOrigin.MEASURED)
-    assert ram.savings == ("set shape: high, which has 51 GiB",)
+    assert ram.savings == ("set `shape: high`, which has 51 GiB",)
     assert resource_of(result, "local", FitResource.RAM).need.bytes == 15 * GIB
     assert result.exit_code == 1
 
@@ -135,9 +136,9 @@ def test_data_that_is_read_in_parts_is_the_named_saving(tmp_path: Path) -> None:
     spec = SPEC.format(training=", data: {in_memory: 14GiB}")
     ram = resource_of(fit_of(tmp_path, spec), "colab", FitResource.RAM)
     assert ram.fits is False
-    assert ram.savings[0].startswith("read the data in parts and remove training.data.in_memory")
+    assert ram.savings[0].startswith("read the data in parts and remove `training.data.in_memory`")
     assert "saves 14.0 GiB" in ram.savings[0]
-    with pytest.raises(Refused, match="the needs of this training are unknown"):
+    with pytest.raises(Refused, match="the resources that this training run needs are unknown"):
         fit_of(tmp_path, SPEC.format(training=""))
 
 
@@ -176,6 +177,28 @@ def test_memory_that_a_card_had_in_use_before_the_run_is_not_counted(tmp_path: P
         FitResource.GPU,
     )
     assert (gpu.need.origin, gpu.need.bytes) == (NeedOrigin.MEASURED, 19 * GIB)
+
+
+def test_weights_and_optimizer_are_named_where_they_are(tmp_path: Path) -> None:
+    tensors = [
+        {"name": "model", "part": "weights", "device": "gpu", "bytes": 6 * GIB},
+        {"name": "model", "part": "optimizer", "device": "gpu", "bytes": 12 * GIB},
+        {"name": "params", "part": "arrays", "device": "cpu", "bytes": GIB},
+        {"name": "odd", "part": "weights", "device": "gpu", "bytes": "many"},
+    ]
+    write_record(tmp_path, "wb", tensors=tensors)
+    spec = GPU_SPEC.format(method="qlora", machine="g2-standard-48")
+    result = fit_of(tmp_path, spec)
+    details = [
+        resource_of(result, "wb", resource).need.detail
+        for resource in (FitResource.GPU, FitResource.RAM, FitResource.SHM)
+    ]
+    assert details[0].endswith(", with weights of model (6.0 GiB), optimizer of model (12.0 GiB)")
+    assert details[1].endswith(", with params (jax, 1.0 GiB)")
+    assert "with" not in details[2]
+    figures = dict(run_record_text.list_figures(run_record(tensors=tensors)))
+    assert figures["weights and optimizer at the end, RAM"] == "params (jax, 1.0 GiB)"
+    assert figures["weights and optimizer at the end, GPU"].startswith("weights of model (6.0 GiB)")
 
 
 def test_an_unknown_size_is_not_called_fitting(tmp_path: Path) -> None:
@@ -255,8 +278,10 @@ def test_a_keras_run_with_its_data_in_memory_does_not_fit_colab(tmp_path: Path) 
     parts, shorter, machine = ram.savings
     assert parts.startswith("read the data in parts (tf.data, a PyDataset, a DataLoader)")
     assert "saves at least 5.0 GiB" in parts
-    assert shorter.startswith("create images as float32 in place of float64: saves at least 2.5")
-    assert machine.startswith("set shape: high")
+    assert shorter.startswith(
+        "create images as float32 instead of float64: this saves at least 2.5"
+    )
+    assert machine.startswith("set `shape: high`")
     text = view.render_text(result.targets, result.run, color=False, width=100)
     page = (ROOT / "docs/how-to/keras-and-jax.md").read_text(encoding="utf-8")
     start = text.index("colab (colab)")
@@ -266,7 +291,7 @@ def test_a_keras_run_with_its_data_in_memory_does_not_fit_colab(tmp_path: Path) 
 def test_the_record_of_another_spec_is_named_as_that(tmp_path: Path) -> None:
     result = fit_keras(tmp_path, "in-memory")
     text = view.render_text(result.targets, result.run, color=False, width=100)
-    assert "target local of another spec (keras)" in text
+    assert "target local of a different spec (keras)" in text
     spec = f"name: keras\n{KERAS_SPEC}"
     own = fit_of(tmp_path, spec, RUNS / "in-memory.json")
     assert own.run is not None
@@ -283,7 +308,7 @@ def test_a_keras_run_that_reads_its_data_in_parts_fits_colab(tmp_path: Path) -> 
 def test_the_need_of_a_killed_run_is_not_known(tmp_path: Path) -> None:
     ram = resource_of(fit_keras(tmp_path, "killed"), "colab", FitResource.RAM)
     assert (ram.fits, ram.need.is_minimum) == (None, True)
-    assert "killed because memory ran out" in ram.need.detail
+    assert "which was killed (or one of its processes was)" in ram.need.detail
     result = fit_of(tmp_path, KERAS_SPEC + "requires: {ram: 14GiB}\n", RUNS / "killed.json")
     assert resource_of(result, "colab", FitResource.RAM).fits is False
 
@@ -309,10 +334,10 @@ def test_gpu_memory_that_a_framework_takes_in_advance_is_not_counted(
     resources = {part.resource for part in result.targets[0].resources}
     assert (FitResource.GPU in resources) is counts
     words = "".join(result.targets[0].not_counted)
-    assert ("takes most of a GPU in advance" in words) is not counts
+    assert ("reserves most of a GPU in advance" in words) is not counts
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="runs are recorded on Linux only")
+@pytest.mark.skipif(sys.platform != "linux", reason="runs are recorded only on Linux")
 def test_a_real_run_is_measured_and_compared(
     bench: Bench, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

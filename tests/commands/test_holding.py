@@ -192,7 +192,7 @@ def test_names_that_no_spec_has_are_refused_as_ever(path: Path) -> None:
     path.write_text(SPEC)
     lock_for(path)
     path.with_suffix(".yml").write_text(SPEC)
-    with pytest.raises(UsageError, match="would share one lock"):
+    with pytest.raises(UsageError, match="would share a lock"):
         list_lock_differences(path, MACHINE)
 
 
@@ -237,5 +237,5 @@ def test_the_lock_that_is_made_carries_the_digest(bench: Bench) -> None:
     checked = bench.run("lock", "--check", "spec.yaml")
     assert (checked.returncode, checked.stdout) == (
         1,
-        "spec.lock is stale; changes since it was made:\n  packages: + beta\n",
+        "spec.lock is stale; changes since it was created:\n  packages: + beta\n",
     )

@@ -58,16 +58,16 @@ def test_how_packages_came_there_is_kept_shown_and_reported(bench: Bench) -> Non
     told = json.loads(bench.run("apply", "spec.yaml", "--yes", "--output-format", "json").stdout)
     assert told["results"][0]["packages"] == {"hash-checked": 2}
     assert (told["results"][0]["fresh"], told["results"][0]["packages_fresh"]) == (False, False)
-    assert (
-        told["results"][0]["compared"]
-        == "packages match the lock, files match the installation (by size and time of change)"
+    assert told["results"][0]["compared"] == (
+        "the packages match the lock, and the files match the installation "
+        "(by size and time of change)"
     )
     for words in ((), ("--verify",)):
         again = bench.run("apply", "spec.yaml", "--yes", *words).stdout
         assert "packages     2 hash-checked (when the environment was created)\n" in again
         assert (
-            "compared     packages match the lock, files match the installation (by size and time "
-            "of change)\n" in again
+            "compared     the packages match the lock, and the files match the installation "
+            "(by size and time of change)\n" in again
         )
     report = expand(json.loads((bench.own / "reports/spec.local/report.json").read_text()))
     report["readings"] = [one for one in report["readings"] if one["key"] != "packages.provenance"]
@@ -126,7 +126,7 @@ def test_a_tampered_wheel_among_several_leaves_the_environment_before_in_use(
     shutil.rmtree(bench.folder / "uv-cache")
     done = bench.run("apply", "spec.yaml", "--yes")
     assert done.returncode == 1
-    assert "a file on the index differs from the locked one" in done.stderr
+    assert "a file on the index differs from the locked file" in done.stderr
     assert "gamma" in done.stderr
     assert "provision lock --upgrade" in done.stderr
     assert "Traceback" not in done.stderr
@@ -206,4 +206,4 @@ def test_an_index_that_lies_about_its_hash_is_found_out(bench: Bench, tmp_path: 
         "apply", "spec.yaml", "--yes"
     )  # the page still names the hash of the locked file
     assert done.returncode == 1
-    assert "a file on the index differs from the locked one" in done.stderr
+    assert "a file on the index differs from the locked file" in done.stderr

@@ -132,7 +132,7 @@ def test_no_key_can_name_code(tmp_path: Path, text: str) -> None:
     (tmp_path / "provision.toml").write_text(text)
     with pytest.raises(UsageError) as caught:
         find_configuration(tmp_path / "spec.yaml", RealSystem({}))
-    assert "cannot name code to load" in caught.value.why
+    assert "cannot load code" in caught.value.why
 
 
 def test_a_version_in_range_is_accepted(tmp_path: Path) -> None:

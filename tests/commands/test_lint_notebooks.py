@@ -201,4 +201,4 @@ def test_notebooks_are_skipped_as_foreign(tmp_path: Path) -> None:
     with_quickstart(tmp_path)
     done = lint(tmp_path, "--skip-foreign", "train.ipynb", "quickstart.yaml")
     assert done.returncode == 0
-    assert "skipped train.ipynb: a notebook, not a spec" in done.stderr
+    assert "skipped train.ipynb: it is a notebook, not a spec" in done.stderr

@@ -42,7 +42,7 @@ def test_an_output_that_is_not_possible(tmp_path: Path, word: str) -> None:
     write(tmp_path, a=BAD)
     done = lint(tmp_path, "a.yaml", "--output", word)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "is not FORMAT:PATH" in done.stderr
+    assert "does not have the form FORMAT:PATH" in done.stderr
 
 
 def test_an_output_that_cannot_be_written(tmp_path: Path) -> None:

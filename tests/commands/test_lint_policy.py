@@ -100,19 +100,19 @@ def test_protected_rules_cannot_be_accepted(tmp_path: Path) -> None:
     [
         (
             '[lint]\nignore = ["PKG001"]\n[policy]\nnever-ignore = ["PKG"]\n',
-            "[lint] ignores or lowers PKG001, which never-ignore protects",
+            "[lint] ignores PKG001 or lowers its severity, but `never-ignore` lists it",
         ),
         (
             '[lint.per-file-ignores]\n"*" = ["PKG"]\n[policy]\nnever-ignore = ["PKG001"]\n',
-            "[lint] ignores or lowers PKG, which never-ignore protects",
+            "[lint] ignores PKG or lowers its severity, but `never-ignore` lists it",
         ),
         (
             '[policy]\ngpus = ["A100-40GB"]\nmachine-families = ["g2"]\n',
-            "no machine of these families has the GPU A100-40GB",
+            "no machine in these families has the GPU A100-40GB",
         ),
         (
             '[policy]\ngpus = ["A100-40GB"]\nmax-hourly-cost = 0.1\n',
-            "no machine with the GPU A100-40GB, which gpus allows, costs so little",
+            "no machine with the GPU A100-40GB, which `gpus` allows, costs so little",
         ),
         ("[policy]\nmax-hourly-cost = 0\n", "0 allows no machine"),
         ("[policy]\nmax-hourly-cost = nan\n", "nan allows no machine"),
@@ -187,7 +187,7 @@ def test_a_policy_that_is_not_there_is_named(repository: Repository) -> None:
     repository.commit({"provision.toml": None})
     done = lint(repository.folder, "spec.yaml", "--policy", "HEAD")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "HEAD has no [policy]" in done.stderr
+    assert "HEAD has no [policy] table" in done.stderr
     assert (
         "there is no commit gone.toml"
         in lint(repository.folder, "spec.yaml", "--policy", "gone.toml").stderr

@@ -82,17 +82,20 @@ def test_the_words_it_takes(aged: Bench, words: tuple[str, ...], moved: dict[str
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--upgrade", "spec.yaml", "other.yaml"), "two specs are named, spec.yaml and other.yaml"),
+        (
+            ("--upgrade", "spec.yaml", "other.yaml"),
+            "only one spec is allowed, but spec.yaml and other.yaml were given",
+        ),
         (("--upgrade", "spec.yaml", "--upgrade", "other.yml"), "two specs are named"),
         (("--upgrade", "aloen", "spec.yaml"), "did you mean alone?"),
         (("--upgrade", "numpy", "spec.yaml"), "neither the spec nor its lock contains it"),
-        (("--upgrade", "alone==2.0", "spec.yaml"), "not the name of a package"),
+        (("--upgrade", "alone==2.0", "spec.yaml"), "not a valid package name"),
         (("--upgrade=", "spec.yaml"), "needs a package"),
         (("--upgrade", "alone", "--upgrade", "spec.yaml"), "--upgrade alone upgrades all packages"),
         (("spec.yaml", "--upgrade", "--check"), "--check and --upgrade cannot be combined"),
         (("spec.yaml", "--diff", "old.lock", "--check"), "--check and --diff"),
         (("spec.yaml", "--diff", "old.lock", "--upgrade"), "--upgrade and --diff"),
-        (("spec.yaml", "--output-format", "markdown"), "markdown needs --diff"),
+        (("spec.yaml", "--output-format", "markdown"), "markdown requires --diff"),
     ],
 )
 def test_words_that_do_not_fit_change_nothing(

@@ -134,7 +134,7 @@ def test_a_hash_that_the_index_does_not_list(locked: Bench) -> None:
         f"lists sha256 {real}; the lock has {'0' * 64}",
         "do not install it",
     )
-    assert "spec.lock does not match its indexes: 1 of 2 files" in said
+    assert "spec.lock does not match its indexes: 1 of 2 files differ" in said
 
 
 def _without_version(bench: Bench) -> None:
@@ -208,7 +208,7 @@ def test_a_lock_that_is_stale_or_refused_is_not_asked_for(locked: Bench) -> None
         locked,
         lambda document: document["packages"].append(dict(package(document, "alpha"), name="evil")),
     )
-    verify(locked, 1, "is not what `provision lock` writes for spec.yaml", **variables)
+    verify(locked, 1, "differs from what `provision lock` writes for spec.yaml", **variables)
     path.write_text(text)
     locked.spec(small_spec("gamma>=1"))
     verify(locked, 1, "spec.lock is out of date", "packages: + gamma>=1", **variables)

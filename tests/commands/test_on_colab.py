@@ -238,6 +238,6 @@ def test_a_plan_says_how_the_cell_is_run(folder: Path) -> None:
     kind, at, store = DRIVERS["colab"], there(folder, gpu="T4"), LocalStore(folder, Colab(folder))
     (action,) = kind.plan(at, kind.observe(at, store.load_ledger(), RealSystem()))
     told = "\n".join(action.notes)
-    assert "with the colab program, always with the newest runtime" in told
+    assert "with the `colab` program, always with the newest runtime" in told
     assert "1.19" in told
     assert not any(isinstance(effect, RunOnColab) for effect in action.effects)

@@ -128,7 +128,7 @@ def test_an_answer_of_another_form_is_not_nothing(locked: Bench, body: bytes) ->
     with osv({}, [], body) as url:
         code, document = outdated(locked, url)
     assert code == 3
-    assert "does not have the form" in document["unchecked"][0]
+    assert "does not have the format" in document["unchecked"][0]
 
 
 def test_a_service_that_is_away_is_not_nothing(locked: Bench) -> None:

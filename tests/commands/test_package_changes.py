@@ -64,7 +64,7 @@ def test_a_listed_package_is_changed(aged: Bench) -> None:
     assert versions(aged) == {"lead": "2.0", "led": "1.0"}
     assert "  - lead>=2 # why\n" in (aged.folder / "spec.yaml").read_text()
     again = aged.run("add", "lead", "spec.yaml")
-    assert "already have that" in again.stdout
+    assert "already contain this" in again.stdout
 
 
 def test_a_removed_package_takes_what_only_it_needed(aged: Bench) -> None:
@@ -80,11 +80,11 @@ def test_a_removed_package_takes_what_only_it_needed(aged: Bench) -> None:
     [
         (("add", "no-such-thing"), "no-such-thing"),
         (("add", "lead>=9"), "lead"),
-        (("add", "fresh", "Fresh>1"), "fresh is named twice"),
+        (("add", "fresh", "Fresh>1"), "fresh is given twice"),
         (("add", "fresh @ https://example.org/x.whl"), "not a requirement"),
         (("remove", "leed"), "did you mean lead?"),
         (("remove", "led"), "not among the packages"),
-        (("remove", "lead>=1"), "without extras and version"),
+        (("remove", "lead>=1"), "without extras or a version"),
         (("add", "fresh", "--yes"), "--yes needs --apply"),
         (("add", "fresh", "other.yaml"), "two specs are named"),
         (("add",), "name a package"),
@@ -140,6 +140,6 @@ def test_a_failed_write_restores_what_was_written(tmp_path: Path) -> None:
 def test_a_spec_that_changed_meanwhile_is_kept(tmp_path: Path) -> None:
     first = tmp_path / "first"
     first.write_text("edited")
-    with pytest.raises(Refused, match="was changed while"):
+    with pytest.raises(Refused, match="changed while"):
         write_together({first: "new"}, {first: b"old"}, RealSystem(), print)
     assert first.read_text() == "edited"

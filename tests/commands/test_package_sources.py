@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
 import os
 import subprocess
+import sys
+import tomllib
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -13,6 +17,7 @@ import pytest
 
 from provision.agent.probe.report_json import expand
 from provision.lock import Lock, loads
+from provision.targets.colab import cell
 from tests.rig import BACKEND, Bench, make_index, make_wheel, small_spec
 
 PROJECT = '[project]\nname = "ours"\nversion = "1.0"\ndependencies = ["beta"]\n'
@@ -117,7 +122,7 @@ def test_an_edit_of_an_editable_package_has_an_effect_at_once(project: Bench) ->
     assert installed(project).startswith("2 ")
     assert project.run("lock", "--check", "spec.yaml").returncode == 0
     planned = project.run("plan", "spec.yaml").stdout
-    assert "No changes; only the verification is left." in planned
+    assert "No changes; only the verification remains." in planned
     assert "the spec, the lock or the code has changed since it was verified" in planned
     apply(project)
     assert readings(project)["source.ours"] != digest
@@ -148,8 +153,8 @@ def test_what_cannot_be_used_is_a_finding(project: Bench) -> None:
     (folder / "empty").mkdir()
     (folder / "x-1.0-py3-none-any.whl").write_text("not a zip")
     for package, words in {
-        "{name: ours, path: ../outside}": "is outside of the project",
-        "{name: ours, path: link}": "is a link out of the project",
+        "{name: ours, path: ../outside}": "is outside the project",
+        "{name: ours, path: link}": "outside the project",
         "{name: ours, path: missing}": "the folder missing does not exist",
         "./missing-1.0-py3-none-any.whl": "does not exist",
         "./x-1.0-py3-none-any.whl": "is not a wheel",
@@ -182,9 +187,48 @@ def test_dynamic_metadata_needs_permission_to_run_code(project: Bench) -> None:
 
 
 def test_another_kind_of_target_refuses_it(project: Bench) -> None:
-    project.spec(small_spec("{name: ours, path: libs/ours}", extra="targets: {c: {kind: colab}}\n"))
+    place = "project: my-project, region: us-central1, bucket: gs://my-bucket/p"
+    target = f"{{kind: colab-enterprise, {place}}}"
+    line = "{name: ours, path: libs/ours}"
+    project.spec(small_spec(line, extra=f"targets: {{c: {target}}}\n"))
     done = project.run("lint", "spec.yaml")
-    assert "a package from a path or a repository at a target of kind colab" in done.stdout
+    shown = " ".join(done.stdout.split())
+    assert "a package from a path or a repository on a target of kind colab-enterprise" in shown
+
+
+def test_a_runtime_gets_a_wheel_of_the_same_files(project: Bench) -> None:
+    target = "{kind: colab, runtime: '2026.07', isolation: venv}"
+    line = "{name: ours, path: libs/ours, editable: true}"
+    project.spec(small_spec(line, extra=f"targets: {{c: {target}}}\n"))
+    project.run("lock", "spec.yaml")
+
+    def wheels() -> dict[str, bytes]:
+        """Render the cell, and return the modules in the wheels of its payload."""
+        done = project.run("render", "spec.yaml")
+        assert done.returncode == 0, done.stdout + done.stderr
+        about = cell.parse_about((project.folder / "spec.colab.py").read_text())
+        assert about is not None
+        payload = zipfile.ZipFile(io.BytesIO(cell.decode_payload(about["payload"])))
+        archive = zipfile.ZipFile(io.BytesIO(payload.read("wheels.zip")))
+        (name,) = archive.namelist()
+        document = json.loads(payload.read("document.json"))
+        (row,) = (row for row in document["install"]["packages"] if row["name"] == "ours")
+        assert row["files"] == {name: hashlib.sha256(archive.read(name)).hexdigest()}
+        assert document["expectations"]["sources"]["ours"]["editable"] is False
+        return {name: zipfile.ZipFile(io.BytesIO(archive.read(name))).read("ours.py")}
+
+    first = wheels()
+    assert first == {"ours-1.0-py3-none-any.whl": b"BUILT_WITH = 1"}
+    write_package(project.folder / "libs/ours", 2)
+    assert project.run("render", "spec.yaml", "--check").returncode == 1
+    assert wheels() == {"ours-1.0-py3-none-any.whl": b"BUILT_WITH = 2"}
+
+    with (project.folder / "libs/ours/build.py").open("a") as file:
+        file.write('TAG = "cp311-cp311-linux_x86_64"\n')
+    done = project.run("render", "spec.yaml")
+    assert done.returncode == 2
+    assert "ours is compiled, and its wheel runs on this machine only" in done.stderr
+    assert "ours-1.0-cp311-cp311-linux_x86_64.whl" in done.stderr
 
 
 @pytest.fixture
@@ -229,8 +273,6 @@ def test_a_revision_is_locked_as_its_commit_and_built(repository: Bench) -> None
     (origin,) = (package.origin for package in found.packages if package.name == "ours")
     assert origin is not None
     assert (origin.git, origin.commit, origin.subdirectory) == (URL, commit, "sub")
-    exported = repository.run("export", "spec.yaml", "--format", "requirements")
-    assert "cannot be exported yet" in exported.stderr
     assert repository.run("lock", "--verify", "spec.yaml").returncode == 0
     before = (repository.folder / "spec.lock").read_bytes()
     (repository.folder / "old.lock").write_bytes(before)
@@ -256,6 +298,101 @@ def test_a_revision_is_locked_as_its_commit_and_built(repository: Bench) -> None
         "ours @ git+https://git.example.com/none.git": "cannot be read",
     }.items():
         assert words in refused(repository, package, "lock"), package
+
+
+def test_the_submodules_of_a_repository_are_named(repository: Bench) -> None:
+    work = repository.folder.parent / "work"
+    link = f"160000,{git(repository, work, 'rev-parse', 'HEAD')},third_party/fast"
+    git(repository, work, "update-index", "--add", "--cacheinfo", link)
+    git(repository, work, "commit", "--quiet", "-m", "three")
+    git(
+        repository,
+        work,
+        "push",
+        "--quiet",
+        str(repository.folder.parent / "remote/team/ours.git"),
+        "main",
+    )
+    repository.spec(small_spec(f"ours @ git+{URL}@main#subdirectory=sub"))
+    done = repository.run("lock", "spec.yaml")
+    assert done.returncode == 0
+    notice = f"ours is built without the submodules of {URL}: third_party/fast"
+    assert notice in " ".join(done.stderr.split())
+
+
+def export(bench: Bench, form: str, out: str) -> str:
+    done = bench.run("export", "spec.yaml", "--format", form, "--out", out)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return (bench.folder / out).read_text()
+
+
+@pytest.mark.long
+def test_exports_name_the_path_or_the_commit(repository: Bench) -> None:
+    folder = repository.folder
+    wheel = make_wheel(folder / "dist", "theirs", "1.0", code="X = 1\n")
+    alone = PROJECT.replace('"beta"', "")
+    work = folder.parent / "work"
+    write_package(work / "sub", 1, alone)
+    git(repository, work, "commit", "--quiet", "-a", "-m", "three")
+    git(repository, work, "push", "--quiet", str(folder.parent / "remote/team/ours.git"), "main")
+    write_package(folder / "libs/near", 3, alone.replace('"ours"', '"near"'))
+    (folder / "libs/near/build.py").write_text('NAME, VERSION, SEEN = "near", "1.0", 3\n')
+    git_line = f"ours @ git+{URL}@main#subdirectory=sub"
+    found = lock(
+        repository, f"./dist/{wheel.name}\n  - {{name: near, path: libs/near}}\n  - {git_line}"
+    )
+    (commit,) = (one.origin.commit for one in found.packages if one.origin and one.origin.git)
+    (folder / "out").mkdir()
+
+    text = export(repository, "pylock", "out/pylock.toml")
+    entries = {entry["name"]: entry for entry in tomllib.loads(text)["packages"]}
+    assert entries["near"] == {"name": "near", "directory": {"path": "../libs/near"}}
+    vcs = {"type": "git", "url": URL, "commit-id": commit, "subdirectory": "sub"}
+    assert entries["ours"] == {"name": "ours", "vcs": vcs}
+    assert entries["theirs"]["wheels"][0]["path"] == f"../dist/{wheel.name}"
+    uv(repository, "venv", "--quiet", "out/env")
+    python = folder / "out/env/bin/python"
+    uv(repository, "pip", "sync", "--quiet", "--python", str(python), "out/pylock.toml")
+    shown = subprocess.run(
+        [python, "-c", "import near, ours, theirs; print(near.BUILT_WITH, ours.BUILT_WITH)"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert shown.stdout.split() == ["3", "1"]
+
+    sources = tomllib.loads(export(repository, "pyproject", "out/pyproject.toml"))["tool"]["uv"]
+    assert sources["sources"] == {
+        "near": {"path": "../libs/near"},
+        "ours": {"git": URL, "rev": commit, "subdirectory": "sub"},
+        "theirs": {"path": f"../dist/{wheel.name}"},
+    }
+    uv(repository, "lock", "--quiet", "--project", "out")
+    bill = json.loads(export(repository, "cyclonedx", "out/bom.json"))
+    purls = {part["name"]: part["purl"] for part in bill["components"]}
+    assert purls["ours"].endswith(
+        f"?vcs_url=git%2Bhttps%3A//git.example.com/team/ours.git%40{commit}"
+    )
+    assert purls["near"] == "pkg:pypi/near@1.0"
+
+    refused = repository.run("export", "spec.yaml", "--format", "requirements")
+    assert refused.returncode == 2
+    assert "a requirements file with hashes cannot have folders or repositories" in refused.stderr
+    assert "near: libs/near" in refused.stderr
+    lock(repository, f"./dist/{wheel.name}")
+    assert f"./dist/{wheel.name} \\\n    --hash=sha256:" in export(
+        repository, "requirements", "r.txt"
+    )
+    uv(repository, "pip", "install", "--quiet", "--dry-run", "--python", str(python), "-rr.txt")
+
+
+def uv(bench: Bench, *words: str) -> None:
+    program = str(Path(sys.executable).with_name("uv"))
+    variables = bench.environment(UV_DEFAULT_INDEX=bench.index)
+    done = subprocess.run(
+        [program, *words], cwd=bench.folder, env=variables, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_a_password_of_git_reaches_no_file(repository: Bench) -> None:

@@ -424,7 +424,7 @@ def forge(bench: Bench) -> None:
                 bench.spec(small_spec("alpha<2", extra=TWO)),
                 bench.run("lock", "spec.yaml"),
             ),
-            "stale: its report is for another lock",
+            "stale: its report is for a different lock",
             3,
         ),
         (
@@ -438,8 +438,8 @@ def forge(bench: Bench) -> None:
             3,
         ),
         (lambda bench: (bench.own / "state.json").unlink(), "stale: not verified yet", 3),
-        (judge_by_another, "stale: its report is from another version of the probe", 3),
-        (forge, "damaged: the digest of this report does not match its content", 3),
+        (judge_by_another, "stale: its report is from a different version of the probe", 3),
+        (forge, "damaged: the report's digest does not match its content", 3),
         (simulate, "simulated: simulated: the GPU", 3),
     ],
 )

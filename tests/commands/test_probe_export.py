@@ -286,7 +286,7 @@ def test_a_forged_report_is_refused_and_nothing_is_written(carry: Carry) -> None
         lambda one: one["subject"].update(created_utc="2099-01-01T00:00:00Z"),
     )
     forged(
-        "was written by another version of the probe",
+        "was written by a different version of the probe",
         lambda one: one["tool"].update(probe_sha256=hashlib.sha256(b"").hexdigest()),
     )
     for document, said in forgeries:

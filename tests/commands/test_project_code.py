@@ -150,9 +150,9 @@ def test_code_that_cannot_be_used_is_refused_with_its_line(bench: Bench) -> None
     ("extra", "words"),
     [
         ("code: /abs\n", "a folder relative to the spec"),
-        ("verify: {tier: inventory, command: [x]}\n", "tier: inventory runs no command"),
-        ("verify: {expect: {exit: 1}}\n", "expect is about a command"),
-        ("verify: {command: [x], expect: {stdout: '('}}\n", "not a regular expression"),
+        ("verify: {tier: inventory, command: [x]}\n", "`tier: inventory` does not run a command"),
+        ("verify: {expect: {exit: 1}}\n", "`expect` needs a `command`"),
+        ("verify: {command: [x], expect: {stdout: '('}}\n", "not a Python regular expression"),
         ("verify: {command: []}\ncode: {path: ., exclude: ['']}\n", "at least 1"),
     ],
 )
@@ -170,5 +170,5 @@ def test_a_kind_that_runs_no_code_refuses_it(bench: Bench) -> None:
     )
     bench.spec(text)
     done = bench.run("lint", "spec.yaml", "--output-format", "concise")
-    assert "error SPC009 code at a target of kind colab-enterprise is not" in done.stdout
+    assert "error SPC009 code on a target of kind colab-enterprise is not" in done.stdout
     assert "error SPC009 verify.command at a target of kind colab-enterprise" in done.stdout

@@ -68,7 +68,7 @@ def test_a_silent_rule_speaks_after_an_older_driver_was_observed(home: Home) -> 
     done = home.bench.run("report", "add", "r.json")
     assert done.returncode == 1, done.stderr
     assert "the NVIDIA driver is 550.54.15, expected 580.82.07" in done.stdout
-    assert "Findings on the observed values:" in done.stdout
+    assert "Findings for the observed values:" in done.stdout
     assert "CUD006" in done.stdout
     assert "does not match driver 550.54.15 of Colab's machines" in " ".join(done.stdout.split())
     told = json.loads(home.bench.run("report", "add", "r.json", "--output-format", "json").stdout)
@@ -124,7 +124,7 @@ def test_another_card_is_told_and_judged_in_place_of_the_one_asked_for(home: Hom
         "the GPU is NVIDIA L4, expected Tesla T4",
         "its compute capability is 8.9, expected 7.5",
         "the memory is 53 GiB, expected 12.7 GiB",
-        "the memory of the GPU is 22.2 GiB, expected 15 GiB",
+        "the GPU memory is 22.2 GiB, expected 15 GiB",
     ]
 
 

@@ -156,7 +156,7 @@ def test_the_payload_apart_from_the_cell(golden: Bench) -> None:
     done = rendered(golden, "spec.yaml", "--target", "colab", "--payload-url", url)
     payload = golden.folder / "spec.colab.payload"
     assert (
-        f"upload spec.colab.payload to {url}: the cell downloads it from there (sha256 "
+        f"upload spec.colab.payload to {url}, from where the cell downloads it (sha256 "
         in done.stdout
     )
     assert url in (golden.folder / "spec.colab.colab.py").read_text()
@@ -250,7 +250,7 @@ def test_a_plan_tells_what_the_notebook_will_find(golden: Bench) -> None:
     assert "+    notebook spec.colab.ipynb and cell spec.colab.colab.py" in done.stdout
     for line in (
         "runtime: 2026.07, Python 3.12.13",
-        "machine: T4, 1.19 compute units an hour",
+        "machine: T4, 1.19 compute units per hour",
         "changed: numpy 2.0.2 to 2.5.5",
         "restart needed: yes (numpy)",
     ):
@@ -298,6 +298,6 @@ def test_cells_of_ones_own_stay_when_it_is_rendered_again(golden: Bench) -> None
     rendered(golden, "spec.yaml", "--target", "colab")
     assert json.loads(path.read_text())["cells"][-1]["source"] == ["train()"]
     done = golden.run("destroy", "spec.yaml", "--all", "--yes")
-    assert "spec.colab.ipynb was changed since provision wrote it: it is kept" in done.stderr
+    assert "spec.colab.ipynb has changed since provision wrote it, so it is kept" in done.stderr
     assert json.loads(path.read_text())["cells"][-1]["source"] == ["train()"]
     assert not (golden.folder / "spec.colab.colab.py").exists()

@@ -210,14 +210,14 @@ def test_a_report_of_an_earlier_lock_is_old_and_its_verdict_void(
     assert "verified at" in status
     assert "is from an earlier notebook" in status
     error = refused(home, genuine)
-    assert "from another version of the notebook of spec/colab" in error.what
+    assert "from a different version of the notebook for spec/colab" in error.what
     assert "its lock digest is" in error.why
 
 
 def test_a_report_of_other_promises_is_old(home: Home, genuine: bytes) -> None:
     home.bench.spec(home.path.read_text() + "env: {MODE: fast}\n")
     error = refused(home, genuine)
-    assert "is from an earlier version of spec/colab" in error.what
+    assert "is for an earlier version of spec/colab" in error.what
     assert home.nonce in error.why
 
 
@@ -254,7 +254,7 @@ def test_the_spec_is_found_by_the_nonce_or_asked_for(
     done = bench.run("report", "add", "strange.json")
     assert done.returncode == 2
     assert "no rendered notebook matches strange.json" in done.stderr
-    assert "this folder has notebooks of other, spec" in done.stderr
+    assert "this folder has notebooks for other, spec" in done.stderr
     assert "--spec" in done.stderr
     assert bench.run("report", "add", "r.json").returncode == 0
     elsewhere = tmp_path / "elsewhere"
@@ -292,7 +292,7 @@ def test_verify_and_run_say_where_it_is_done(home: Home) -> None:
     assert "can only be verified in its notebook" in done.stderr
     assert "provision report add" in done.stderr
     assert (
-        "is a notebook: programs run inside it"
+        "is a notebook, and programs can run only inside it"
         in home.bench.run("run", "spec.yaml", "--target", "colab", "--", "true").stderr
     )
 

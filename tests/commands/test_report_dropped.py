@@ -48,7 +48,7 @@ def test_a_dropped_report_is_filed(
 def test_a_refused_one_is_named_once_and_set_aside(home: Home, genuine: bytes, name: str) -> None:
     (home.reports / name).write_bytes(_forged(genuine))
     done = home.bench.run("status", "spec.yaml")
-    assert "from another version of the notebook of spec/colab" in done.stderr
+    assert "from a different version of the notebook for spec/colab" in done.stderr
     assert "will not be processed again" in done.stderr
     assert not (home.reports / name).exists()
     assert (home.reports / "refused" / name).read_bytes() == _forged(genuine)

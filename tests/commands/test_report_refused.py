@@ -47,7 +47,7 @@ from tests.notebook_rig import (
         (at("checks", 0, "id", value="H02"), "H01 is missing"),
         (
             lambda document: document["checks"].append(document["checks"][0]),
-            "its checks differ from those of this verification",
+            "its checks differ from the checks of this verification",
         ),
         (
             of_reading("host.platform", "linux-aarch64"),
@@ -59,7 +59,7 @@ from tests.notebook_rig import (
         ),
         (
             without("readings", "key", "host.platform"),
-            "H01 is pass, but there is no reading host.platform",
+            "H01 is pass, but the reading host.platform is missing",
         ),
         (of_reading("host.platform", {"a": 1}), "H01 is pass, but"),
         (of_reading("python.minor", "3.9"), "P01 passes, but the readings show Python 3.9"),
@@ -76,7 +76,7 @@ from tests.notebook_rig import (
         ),
         (
             of_reading("host.cpus", 2, kind="noise"),
-            "the reading host.cpus has class noise; the probe writes class context",
+            "the reading host.cpus has class noise, but the probe writes class context",
         ),
         (
             of_reading("host.cpus", 2, key="host.cpus_there"),
@@ -124,7 +124,7 @@ def test_a_report_that_was_edited_is_refused(home: Home, genuine: bytes, change:
         (b"\x00\xff\xfe", "it is not UTF-8 text (byte 2)"),
         (b"{}", "is not a provision report"),
         (b"[1, 2]", "is not a provision report"),
-        (b'{"schema": "provision.report/2"}', "written by another version of provision"),
+        (b'{"schema": "provision.report/2"}', "written by a different version of provision"),
         (
             b'{"schema": "provision.agent.notebook-status/1"}',
             "is the status file of the notebook cell, not a report",
@@ -185,37 +185,37 @@ def test_a_part_of_another_form_is_refused(
     [
         (
             at("subject", "nonce", value="f" * 32),
-            "from another version of the notebook of spec/colab",
+            "from a different version of the notebook for spec/colab",
             f"its nonce is {'f' * 32}, expected ",
         ),
         (
             at("lock", "digest", value="sha256:other"),
-            "is not a report of spec/colab",
+            "is not a report for spec/colab",
             "its lock digest is sha256:other, expected sha256:",
         ),
         (
             at("lock", "environment_digest", value="sha256:e"),
-            "is not a report of spec/colab",
+            "is not a report for spec/colab",
             "its environment digest is sha256:e, expected sha256:",
         ),
         (
             at("spec", "name", value="another"),
-            "is not a report of spec/colab",
+            "is not a report for spec/colab",
             "its spec is another, expected spec",
         ),
         (
             at("spec", "digest", value="sha256:s"),
-            "is not a report of spec/colab",
+            "is not a report for spec/colab",
             "its spec digest is sha256:s, expected sha256:",
         ),
         (
             at("subject", "target", value="gpu"),
-            "is not a report of spec/colab",
+            "is not a report for spec/colab",
             "its target is gpu, expected colab",
         ),
         (
             at("subject", "kind", value="local"),
-            "is not a report of spec/colab",
+            "is not a report for spec/colab",
             "its kind is local, expected colab",
         ),
     ],
@@ -253,7 +253,7 @@ def test_a_time_that_cannot_be_is_refused(
 def test_a_report_of_another_probe_is_refused(home: Home, genuine: bytes) -> None:
     assert (
         refused(home, changed(genuine, at("tool", "probe_sha256", value="0" * 64))).what
-        == "report.json was written by another version of the probe"
+        == "report.json was written by a different version of the probe"
     )
 
 

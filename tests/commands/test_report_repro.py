@@ -60,7 +60,7 @@ def test_a_report_alone_says_how_to_get_the_rest(project: Path) -> None:
     code, out, err = asked(project, "report.json", "R07")
 
     assert (code, out) == (2, "")
-    assert "the report alone is not enough to reproduce R07" in err
+    assert "the report alone is not sufficient to reproduce R07" in err
     assert "--spec SPEC --target NAME" in " ".join(err.split())
 
 
@@ -80,7 +80,7 @@ def test_a_spec_that_moved_on_is_not_the_one_that_the_report_answers(project: Pa
     code, _, err = asked(project, "report.json", "R07", "--spec", "quickstart.yaml")
 
     assert code == 2
-    assert "its environment_digest differs from the lock's" in err
+    assert "its `environment_digest` differs from the lock's" in err
 
 
 def test_a_stored_report_is_answered_by_its_spec(project: Path) -> None:

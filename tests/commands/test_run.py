@@ -16,7 +16,7 @@ from provision.commands.shared.load import load_spec
 from tests.applied_project import apply_once
 from tests.rig import Bench, small_spec
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="runs are recorded on Linux only")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="runs are recorded only on Linux")
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def test_no_monitor_writes_nothing_and_says_nothing(made: Bench) -> None:
 @pytest.mark.parametrize(
     ("program", "words"),
     [
-        ("no-such-program", "it is neither in the environment nor on the PATH"),
+        ("no-such-program", "it is neither in the environment nor on PATH"),
         (".", "it is a folder"),
         ("./spec.yaml", "the file is not executable"),
     ],
@@ -144,10 +144,10 @@ def test_a_file_of_this_folder_is_no_program_of_the_path(made: Bench, name: str,
 @pytest.mark.parametrize(
     ("platform", "folder", "writable", "says"),
     [
-        ("macos-arm64", "runs", True, "on Linux only"),
+        ("macos-arm64", "runs", True, "only on Linux"),
         ("linux-x86_64", "removed", True, "removed does not exist"),
         ("linux-x86_64", "runs", False, "runs is not writable"),
-        ("linux-x86_64", "runs", True, "the monitor ended before it wrote a record"),
+        ("linux-x86_64", "runs", True, "the monitor ended before writing a record"),
     ],
 )
 def test_why_a_run_was_not_recorded(

@@ -72,11 +72,11 @@ def test_what_a_person_sees(bench: Bench) -> None:
         ((SuggestionStatus.RULES, SuggestionStatus.RESOLVED), "2 combinations without errors, "),
         (
             (SuggestionStatus.RESOLVED, SuggestionStatus.REFUSED),
-            "1 combination without errors; 1 combination refused once resolved, ",
+            "1 combination without errors; 1 combination rejected after resolving, ",
         ),
         (
             (SuggestionStatus.REFUTED, SuggestionStatus.REFUSED),
-            "No combination without errors; 2 combinations refused once resolved, ",
+            "No combination without errors; 2 combinations rejected after resolving, ",
         ),
     ],
 )

@@ -82,7 +82,7 @@ def test_the_image_is_verified_and_the_job_is_deleted(bench: Bench) -> None:
     for words in (
         "it verifies the image before the instance exists",
         "machine: n1-standard-4, in us-central1",
-        "the zones are in several regions; the job runs in that of us-central1-a",
+        "the zones are in several regions; the job runs in the region of us-central1-a",
         "image: workbench-instances-2603-20261004-2157-rc0",
         "cost: at most 75 minutes of this machine, $0.24",
         "the job is deleted when it ends",
@@ -144,7 +144,7 @@ def test_a_killed_run_is_continued_with_the_same_job(bench: Bench) -> None:
     done = bench.run(*BEFORE)
     assert done.returncode == 0, done.stderr
     assert f"execution job {name.rpartition('/')[2]}:" in done.stderr
-    assert "an interrupted run started it: its report is awaited" in done.stderr
+    assert "an interrupted run started it; provision waits for its report" in done.stderr
     assert "request: execution job" not in done.stderr, "no second job"
     assert_nothing_is_left(bench)
 
@@ -200,7 +200,7 @@ def test_a_job_that_is_deleted_while_it_is_awaited(bench: Bench) -> None:
         _, errors = running.communicate(timeout=LIMIT_S)
         assert running.returncode == 3, errors
         assert "error: the image was not verified" in errors
-        assert "was deleted while it ran" in errors
+        assert "was deleted while it was running" in errors
         assert_nothing_is_left(bench)
 
 
@@ -233,7 +233,7 @@ REFUSED: list[tuple[str, str, tuple[str, ...], str]] = [
         "    service_account: trainer@my-project.iam.gserviceaccount.com\n",
         "",
         (),
-        "service_account is not set, but an execution job runs as a service account",
+        "`service_account` is not set, but an execution job needs a service account",
     ),
     (
         "[us-central1-a, europe-west4-a]",
@@ -263,7 +263,7 @@ def test_kinds_without_an_image_are_refused(bench: Bench) -> None:
     done = bench.run(*BEFORE)
     assert done.returncode == 2
     assert "t cannot be verified before it exists" in done.stderr
-    assert "kinds that have one: workbench" in done.stderr
+    assert "kinds with an image: workbench" in done.stderr
 
 
 def test_nothing_runs_without_a_confirmation(bench: Bench) -> None:

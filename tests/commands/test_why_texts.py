@@ -119,12 +119,12 @@ def test_an_error_without_a_traceback_has_no_packages_of_paths() -> None:
         (
             "ImportError: accelerate>=1.1.0 is required",
             HERE,
-            "and the report has 1.15.0, which satisfies it: the error came from another",
+            "and the report has 1.15.0, which satisfies it: the error came from a different",
         ),
         (
             "ImportError: peft>=0.18.0 is required",
             LOCKED,
-            "peft>=0.18.0 is required, and the lock does not have it",
+            "peft>=0.18.0 is required, but the lock does not have it",
         ),
         ("ImportError: peft>=0.18.0 is required", HERE, "peft>=0.18.0 is required"),
         (
@@ -145,17 +145,17 @@ def test_an_error_without_a_traceback_has_no_packages_of_paths() -> None:
         (
             "version `GLIBC_2.28' not found",
             HERE,
-            "the report has 2.31: the error came from another environment",
+            "the report has 2.31: the error came from a different environment",
         ),
         (
             "No module named 'peft'",
             LOCKED,
-            "the module peft is missing, and the lock does not have it",
+            "the module peft is missing, but the lock does not have it",
         ),
         (
             "No module named 'accelerate'",
             HERE,
-            "but the report has accelerate 1.15.0: the error came from another environment",
+            "but the report has accelerate 1.15.0: the error came from a different environment",
         ),
         (
             "No module named 'accelerate.utils'",
@@ -173,7 +173,7 @@ def test_an_error_without_a_traceback_has_no_packages_of_paths() -> None:
         (
             "No module named 'google.cloud.storage'",
             LOCKED,
-            "part of the package google-cloud-storage, and the lock does not have it",
+            "part of the package google-cloud-storage, but the lock does not have it",
         ),
         ("No module named 'google.cloud'", LOCKED, "google is a namespace of many packages"),
         (

@@ -386,7 +386,7 @@ def test_after_a_run_without_a_proof_the_next_apply_begins_another_once(
         ).target_plans.plan.actions
         why = "in phase packages: cannot install the packages" if first == "error" else "failed"
         assert action.reason.startswith(
-            f"its last run did not verify it ({why}): it runs again; it is "
+            f"its last run did not verify it ({why}), so it runs again; it is "
         )
         assert place.apply().exit_code == 0
         record = place.ledger().state.resource("spec/wb", "instance")
@@ -470,7 +470,10 @@ def test_an_instance_that_cannot_be_stopped_is_told_of(bench: Bench) -> None:
 
 @pytest.mark.parametrize(
     ("lies", "words"),
-    [("nonce", "belongs to another run"), ("sha256", "not the one that the device announced")],
+    [
+        ("nonce", "belongs to a different run"),
+        ("sha256", "not the report that the device announced"),
+    ],
 )
 def test_a_forged_report_is_not_accepted(bench: Bench, lies: str, words: str) -> None:
     with at(bench, Device(lies=lies)) as place:

@@ -53,11 +53,11 @@ CASES = {
     "no machine anywhere": (
         STOCKOUT,
         "error: none of 2 zones had the machine",
-        "run the command again later, list further zones",
+        "run the command again later, list more zones",
     ),
     "act as": (
         ("act-as",),
-        "error: you are not allowed to use the service account",
+        "error: you are not allowed to use the instance's service account",
         "gcloud iam service-accounts add-iam-policy-binding trainer@my-project",
     ),
 }
@@ -81,7 +81,7 @@ def test_a_policy_against_public_addresses_is_told_with_what_to_write(bench: Ben
     done = apply(bench, "external-ip", more="public_ip: true")
     assert done.returncode == 2
     assert "error: an organization policy forbids this: compute.vmExternalIpAccess" in done.stderr
-    assert "set `public_ip: false` in the target" in done.stderr.partition("help:")[2]
+    assert "set `public_ip: false` for the target" in done.stderr.partition("help:")[2]
     assert "nothing was left running" in done.stderr
     assert bench.run("orphans", "spec.yaml", "--sandbox").returncode == 0
 

@@ -281,7 +281,7 @@ def test_a_replacement_that_fails_says_what_is_gone_and_the_next_plan_knows(benc
         (name,) = (one["name"] for one in place.world.cloud().instances("my-project"))
     with at(bench, Device(), "stockout:us-central1-a", "stockout:us-central1-b") as place:
         edit(place, ("20261004-2157-rc0", "20260901-2157-rc0"))
-        assert "if no zone has the machine then, there is no instance" in "\n".join(
+        assert "if no zone then has the machine, there is no instance" in "\n".join(
             action(place).notes
         )
         with pytest.raises(ExternalError) as caught:

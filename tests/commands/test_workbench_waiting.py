@@ -113,7 +113,7 @@ def test_of_all_targets_the_others_go_on_after_one_that_fails(bench: Bench) -> N
     told = json.loads(done.stdout)
     assert [(one["target"], one["exit_code"]) for one in told["failed"]] == [("one", 2)]
     assert [(one["target"], one["zone"]) for one in told["waiting"]] == [("two", "us-central1-b")]
-    assert "target one:\nerror: the zone has no capacity for this machine now" in done.stderr
+    assert "target one:\nerror: the zone currently has no capacity for this machine" in done.stderr
     assert bench.run("orphans", "spec.yaml", "--sandbox").returncode == 0
 
 

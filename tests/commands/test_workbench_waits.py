@@ -84,11 +84,11 @@ class Wait(NamedTuple):
 
 
 AGAIN = "run the same command again"
-MAY_COST = "may exist and cost money: gcloud workbench instances describe provision-spec-wb-"
+MAY_COST = "may exist and be costing money: gcloud workbench instances describe provision-spec-wb-"
 WAITS = {
     "an operation that never ends": Wait(
         "hang",
-        "create is not done after",
+        "create has not finished after",
         "operation projects/my-project/locations/us-central1-a/operations/",
         (f"{AGAIN} to wait for it", MAY_COST),
         1,
@@ -96,7 +96,7 @@ WAITS = {
     "stays PROVISIONING": Wait(
         "stuck-provisioning",
         "is still PROVISIONING after",
-        "the operation is done, but the instance does not become ACTIVE",
+        "the operation has finished, but the instance does not become ACTIVE",
         (
             "gcloud compute instances get-serial-port-output provision-spec-wb-",
             "gcloud workbench instances diagnose provision-spec-wb-",
@@ -106,7 +106,7 @@ WAITS = {
     ),
     "lastingly busy": Wait(
         "busy:1000",
-        "another operation on the instance is running",
+        "another operation on the instance is still running",
         "unable to queue the operation",
         (AGAIN, MAY_COST),
     ),
@@ -208,7 +208,7 @@ def test_the_console_says_why_an_instance_stays_provisioning(
         Wait(
             "",
             "is still PROVISIONING after",
-            "could not register with the proxy of JupyterLab",
+            "could not register with the JupyterLab proxy",
             ("roles/notebooks.runner", "Private Google Access"),
         ),
     )
@@ -276,7 +276,7 @@ def test_a_zone_that_the_service_names_comes_first(
         done = applied(bench, capsys)
     assert done.code == 3, done.text
     assert any(
-        "us-central1-a: capacity: the zone has no capacity for this machine now" in line
+        "us-central1-a: capacity: the zone currently has no capacity for this machine" in line
         for line in done.lines
     )
     assert [name.split("/")[3] for name in left(bench)] == ["us-central1-c"]
@@ -312,7 +312,7 @@ def test_the_key_that_an_update_may_not_touch(
             "",
             "metadata key title is reserved by Workbench",
             message,
-            ("remove title from `metadata:` in the target",),
+            ("remove title from the target's `metadata`",),
         ),
     )
     assert len(left(bench)) == 1

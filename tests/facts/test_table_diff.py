@@ -76,6 +76,6 @@ def test_rows_read_long_ago_are_listed_with_the_oldest() -> None:
 
 def test_the_command_lists_them(bench: Bench) -> None:
     done = bench.run("facts", "stale", "--days", "99999")
-    assert "No row was read more than 99999 days ago." in done.stdout
+    assert "No row's source was last read more than 99999 days ago." in done.stdout
     document = json.loads(bench.run("facts", "stale", "--output-format", "json").stdout)
     assert document["days"] == 180

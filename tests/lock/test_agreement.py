@@ -165,12 +165,12 @@ def _another_address(lock: Lock) -> Lock:
     [
         (
             _from_pypi,
-            ("torch 2.11.0+cpu: it comes from index pypi; the spec has it from pytorch-cpu",),
+            ("torch 2.11.0+cpu: it comes from index pypi, but the spec requires pytorch-cpu",),
         ),
         (
             _of_another_build,
             (
-                "torch 2.11.0+cpu: it is a build for cpu, but is in linux-x86_64-cu128",
+                "torch 2.11.0+cpu: it is a build for cpu, but it is in linux-x86_64-cu128",
                 "it comes from index pytorch-cpu",
             ),
         ),
@@ -184,15 +184,18 @@ def _another_address(lock: Lock) -> Lock:
                 "linux-x86_64-cpu: no target uses it",
             ),
         ),
-        (_kept_is_shorter, ("target colab: its lists kept, changed and added do not name each",)),
+        (
+            _kept_is_shorter,
+            ("target colab: its lists `kept`, `changed` and `added` do not contain each",),
+        ),
         (
             _restarted_for_nothing,
-            ("target colab: its list restart names a package that is not changed",),
+            ("target colab: its list `restart` contains a package that is not changed",),
         ),
         (_a_runtime_for_the_laptop, ("target laptop: only a target of kind colab has a runtime",)),
         (
             _numpy_from_pytorch,
-            ("numpy 2.0.2: it comes from index pytorch-cpu; the spec has it from pypi",),
+            ("numpy 2.0.2: it comes from index pytorch-cpu, but the spec requires pypi",),
         ),
         (
             _another_address,
@@ -266,19 +269,21 @@ def test_what_conda_brings_is_compared_too(
     record = next(package.record for package in lock.conda if package.record.name == "ffmpeg")
     evil = record._replace(name="evil", file=f"evil-{record.version}-{record.build}.conda")
     cases = {
-        "the spec names no channel 'evil'": with_record(lock, lambda r: r._replace(channel="evil")),
+        "the spec does not list the channel 'evil'": with_record(
+            lock, lambda r: r._replace(channel="evil")
+        ),
         "is not a sha256: 64 hexadecimal digits": with_record(
             lock, lambda r: r._replace(sha256="zz")
         ),
         "is not a file of ffmpeg": with_record(lock, lambda r: r._replace(file="../ffmpeg.conda")),
-        "files of 'win-64' do not run on linux-x86_64": with_record(
+        "files for 'win-64' do not run on linux-x86_64": with_record(
             lock, lambda r: r._replace(subdir="win-64")
         ),
         "not a valid name, version and build of a conda package": with_record(
             lock, lambda r: r._replace(build="a/b")
         ),
         "conda package evil": replace(lock, conda=(*lock.conda, LockedCondaPackage(evil, keys))),
-        "it has conda package ffmpeg more than once": replace(
+        "it has the conda package ffmpeg more than once": replace(
             lock, conda=(*lock.conda, LockedCondaPackage(record._replace(sha256=EMPTY), keys))
         ),
         "ffmpeg, which conda should provide, is missing": replace(

@@ -179,7 +179,7 @@ def test_versions_that_do_not_go_together_are_both_named(machine: RealSystem) ->
             machine,
         )
     assert (
-        "alpha must have the version of all targets; conda alone would choose 1.0"
+        "alpha must have the same version on all targets, but conda alone would choose 1.0"
         in caught.value.why
     )
 
@@ -230,7 +230,7 @@ def test_a_build_that_the_channel_lacks_is_an_error_and_not_one_for_cpu(
         caught.value.what
         == "channel conda-forge has no build cuda126* of pytorch ==2.12.0 for linux-x86_64"
     )
-    assert "available builds of that version: cpu_generic" in caught.value.why
+    assert "available builds for that version: cpu_generic" in caught.value.why
     assert "set `cuda:`" in caught.value.hint
 
 
@@ -250,7 +250,7 @@ def test_a_package_for_cuda_without_a_card_says_what_is_missing(machine: RealSys
     ) as caught:
         locked(spec("beta", conda_packages=["only-cuda"]), machine)
     assert "__cuda" in caught.value.why
-    assert "set `gpu:` and `cuda:`" in caught.value.hint
+    assert "set `gpu` and `cuda`" in caught.value.hint
 
 
 def test_a_newer_c_library_than_planned_for_is_an_error(machine: RealSystem) -> None:
@@ -361,9 +361,7 @@ def test_without_the_extra_one_line_says_what_installs_it(
 
 
 def test_nodefaults_is_no_channel() -> None:
-    with pytest.raises(
-        ValueError, match="nodefaults is not a channel; name the channel of the package"
-    ):
+    with pytest.raises(ValueError, match="nodefaults is not a channel; name the package's channel"):
         spec("beta", conda_packages=["nodefaults::ffmpeg"])
 
 

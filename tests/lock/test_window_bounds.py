@@ -121,7 +121,9 @@ def test_a_bound_is_recorded_and_reported_with_its_window(bench: Bench, tmp_path
     assert '"bounds": [\n    {"package": "epsilon", "specifier": "<2.0", "window": "delta' in dumps(
         lock
     )
-    assert notices[-1:] == ["added the bound epsilon<2.0, for the window delta-2.0-epsilon"]
+    assert notices[-1:] == [
+        "added the bound epsilon<2.0, because of the version window delta-2.0-epsilon"
+    ]
 
 
 def test_a_new_window_does_not_make_a_lock_stale(bench: Bench, tmp_path: Path) -> None:

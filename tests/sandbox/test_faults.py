@@ -427,9 +427,9 @@ def test_every_fault_has_a_test() -> None:
         ("stockout", "a zone is missing"),
         ("quota:", "a region is missing"),
         ("hang:1", "this fault takes no argument"),
-        ("busy:x", "'x' is not a number of times"),
-        ("busy:0", "'0' is not a number of times"),
-        ("busy:", "'' is not a number of times"),
+        ("busy:x", "'x' is not a positive number"),
+        ("busy:0", "'0' is not a positive number"),
+        ("busy:", "'' is not a positive number"),
     ],
 )
 def test_a_script_that_is_wrong(script: str, words: str) -> None:

@@ -100,7 +100,9 @@ def test_a_second_one_uses_the_first(tmp_path: Path) -> None:
             assert second.store is None
             assert f"process {os.getpid()}: " in second.holder
         with (
-            pytest.raises(ExternalError, match="another process already runs a sandbox") as caught,
+            pytest.raises(
+                ExternalError, match="another process is already running a sandbox"
+            ) as caught,
             serve(tmp_path, ("hang",)),
         ):
             pass

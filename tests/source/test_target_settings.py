@@ -64,7 +64,7 @@ def test_a_target_without_settings_has_those_of_the_spec() -> None:
     [
         ({"env": {"PATH": "/bin"}}, "is set by the environment itself"),
         ({"secrets": {"PROVISION_X": {"env": "X"}}}, "is set by the environment itself"),
-        ({"secrets": {"T": {}}}, "name at least one of"),
+        ({"secrets": {"T": {}}}, "set at least one of"),
         ({"secrets": {"T": "hf_abc"}}, "never contains them"),
         ({"training": {"precison": "bf16"}}, "Extra inputs"),
         ({"training": {"gradient_checkpointing": "yes"}}, "valid boolean"),

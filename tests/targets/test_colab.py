@@ -177,12 +177,12 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
     "a secret of this machine": (
         "colab",
         {"secrets": {"T": {"env": "T"}}},
-        "a notebook reads secrets from Colab only",
+        "a notebook reads secrets only from Colab",
     ),
     "a secret of Google Cloud": (
         "colab",
         {"secrets": {"T": {"secret": "projects/p/secrets/s/versions/1"}}},
-        "a notebook reads secrets from Colab only",
+        "a notebook reads secrets only from Colab",
     ),
     "an unknown runtime": (
         "colab",
@@ -194,19 +194,23 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
     "a shape that the card lacks": (
         "colab",
         {"gpu": "A100-40GB", "colab": {"shape": "high"}},
-        "Colab has no machine with A100-40GB in the high shape",
+        "Colab has no machine with an A100-40GB in the high shape",
     ),
-    "two cards": ("colab", {"gpu": "T4:2"}, "a Colab runtime has one GPU, but 2 are requested"),
+    "two cards": (
+        "colab",
+        {"gpu": "T4:2"},
+        "a Colab runtime has only one GPU, but 2 are requested",
+    ),
     "a toolkit": ("colab", {"cuda_toolkit": "12.8"}, "installing a CUDA toolkit on a runtime"),
     "a secret without a browser": (
         "apart",
         {"secrets": {"T": {"colab": "T"}}, "colab": {"via": "colab-cli", "runtime": "latest"}},
-        "Colab provides secrets to notebooks in a browser only",
+        "Colab provides secrets only to notebooks in a browser",
     ),
     "a pinned runtime through the command line": (
         "apart",
         {"colab": {"via": "colab-cli"}},
-        "via: colab-cli always starts the newest runtime",
+        "`via: colab-cli` always starts the newest runtime",
     ),
 }
 
@@ -285,7 +289,7 @@ def test_a_cell_that_would_be_too_large_is_refused_with_the_way_out() -> None:
     (refusal,) = DRIVERS["colab"].refusals(
         there, DRIVERS["colab"].observe(there, Ledger(create_empty_state("l")), RealSystem())
     )
-    assert "above the limit of 1024 KiB" in refusal.why
+    assert "which is above the limit of 1024 KiB" in refusal.why
     assert "--payload-url" in refusal.hint
     apart = observe_folder(
         there.folder.parent,
@@ -356,7 +360,7 @@ def test_a_plan_says_what_changes_on_the_runtime_and_what_it_costs(tmp_path: Pat
         for note in notes
     )
     assert any(
-        note.startswith("machine: T4, 1.19 compute units an hour as of 20") for note in notes
+        note.startswith("machine: T4, 1.19 compute units per hour as of 20") for note in notes
     )
     assert "changed: numpy 2.0.2 to 2.5.5" in notes
     assert any(note.startswith("packages: ") and "1 changed, 0 added" in note for note in notes)
@@ -419,7 +423,7 @@ def test_destroy_removes_what_was_written_and_nothing_that_was_changed_since(
         for effect in action.effects:
             RealSystem().perform(effect, said.append)
     assert [path.name for path in tmp_path.iterdir()] == ["spec.colab.ipynb"]
-    assert [line for line in said if "was changed since provision wrote it: it is kept" in line]
+    assert [line for line in said if "has changed since provision wrote it, so it is kept" in line]
 
 
 @pytest.mark.parametrize("name", ["../other.ipynb", "notes.txt", "/etc/passwd", "sub/spec.ipynb"])
@@ -427,7 +431,7 @@ def test_a_state_that_names_other_files_removes_nothing(name: str, tmp_path: Pat
     state = create_empty_state("l").with_record(
         "spec/colab", NotebookRecord.part, {"title": "t", "files": {name: "0" * 64}, "paths": []}
     )
-    with pytest.raises(Exception, match="is not a file that provision writes"):
+    with pytest.raises(Exception, match="provision did not write"):
         DRIVERS["colab"].destroy("spec/colab", tmp_path / ".provision", Ledger(state))
 
 

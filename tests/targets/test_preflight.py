@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from provision.effects.local import MachineResources
+from provision.effects.machine import MachineResources
 from provision.lock import LockedFile
 from provision.targets.local.preflight import preflight_notes
 from tests.rig import Bench, small_spec
@@ -40,21 +40,30 @@ def notes(gpus: tuple[str, ...] | None = None, **fields: object) -> tuple[str, .
         (
             None,
             {"gpu": "L4"},
-            ("gpu: L4 is declared, but this machine has no NVIDIA driver (no nvidia-smi)",),
+            (
+                (
+                    "the spec declares `gpu: L4`, but this machine has no NVIDIA driver "
+                    "(nvidia-smi is missing)"
+                ),
+            ),
         ),
-        (("Tesla T4",), {"gpu": "L4"}, ("gpu: L4 is declared, but nvidia-smi lists Tesla T4",)),
+        (
+            ("Tesla T4",),
+            {"gpu": "L4"},
+            ("the spec declares `gpu: L4`, but nvidia-smi lists Tesla T4",),
+        ),
         (
             ("NVIDIA L4",),
             {"gpu": "L4:2"},
-            ("gpu: L4:2 is declared, but nvidia-smi lists NVIDIA L4",),
+            ("the spec declares `gpu: L4:2`, but nvidia-smi lists NVIDIA L4",),
         ),
-        ((), {"gpu": "L4"}, ("gpu: L4 is declared, but nvidia-smi lists no GPU",)),
+        ((), {"gpu": "L4"}, ("the spec declares `gpu: L4`, but nvidia-smi lists no GPU",)),
         (
             None,
             {"requires": {"ram": "64GiB", "disk": "1TB"}},
             (
-                "requires.ram is 64GiB, but this machine has 16 GiB of memory",
-                "requires.disk is 1TB, but / has 10 GiB free",
+                "`requires.ram` is 64GiB, but this machine has 16 GiB of memory",
+                "`requires.disk` is 1TB, but / has only 10 GiB free",
             ),
         ),
         (None, {"requires": {"ram": "16GiB", "disk": "9GiB"}}, ()),
@@ -100,7 +109,7 @@ def test_plan_warns_and_pip_of_the_environment_refuses(bench: Bench) -> None:
     bench.spec(small_spec("alpha", extra="paths: {data: /nonexistent}\nrequires: {ram: 900TiB}\n"))
     plan = bench.run("plan", "spec.yaml")
     assert plan.returncode == 0, plan.stderr
-    assert "warning: requires.ram is 900TiB, but this machine has " in plan.stdout
+    assert "warning: `requires.ram` is 900TiB, but this machine has " in plan.stdout
     assert "warning: paths.data: /nonexistent does not exist" in plan.stdout
     bench.spec(small_spec("alpha"))
     assert bench.run("apply", "spec.yaml", "--yes").returncode == 0

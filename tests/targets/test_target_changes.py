@@ -85,7 +85,7 @@ def test_of_several_zones_the_one_in_use_is_not_known() -> None:
     (change,) = compare(
         workbench(zones=["us-central1-a", "us-central1-b"]), workbench(zones=["us-central1-b"])
     )
-    assert change.replaced_fields == ("zones (if it is in us-central1-a)",)
+    assert change.replaced_fields == ("zones (if the instance is in us-central1-a)",)
 
 
 def test_a_subnet_that_is_named_without_its_region_follows_the_first_zone() -> None:

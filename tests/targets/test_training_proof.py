@@ -22,7 +22,8 @@ from provision.targets.local.training_proof import (
     find_earlier_proof,
     is_same_machine,
 )
-from provision.verification import probe_digest, read_report
+from provision.verification import read_report
+from provision.verification.device_files import probe_digest
 from provision.verification.parity import evaluate_parity
 from provision.verification.parity_model import (
     DeclaredEnvironment,

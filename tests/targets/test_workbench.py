@@ -313,7 +313,7 @@ def test_a_secret_travels_by_reference_only() -> None:
     action = planned(there, world)
     assert "projects/p/secrets/hf/versions/3" in repr(action)
     assert refused(place(secrets={"HF_TOKEN": {"env": "HF_TOKEN"}})) == [
-        "an instance reads secrets from Secret Manager only"
+        "an instance reads secrets only from Secret Manager"
     ]
 
 
@@ -566,7 +566,7 @@ class TestPlan:
             ({"subnet": "s", "zones": ["us-central1-a", "us-east1-b"]}, {}, "several"),
             ({}, {"cuda_toolkit": "12.8"}, "CUDA toolkit"),
             ({}, {"gpu": "RTX-4090"}, "Workbench does not offer RTX-4090"),
-            ({"mirrors": {"pypi": "file:///srv/mirror"}}, {}, "which the instance cannot reach"),
+            ({"mirrors": {"pypi": "file:///srv/mirror"}}, {}, "where the instance cannot reach it"),
         ],
     )
     def test_what_is_refused(

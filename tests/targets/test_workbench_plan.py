@@ -110,7 +110,7 @@ class TestWhose:
         assert "adopted from another state" in action.reason
         assert "ends running kernels" in action.reason
         assert (
-            "reports and logs of the previous state stay in "
+            "reports and logs from the previous state are kept in "
             f"{build_resource_names(place(), 'l').folder}" in action.notes
         )
         for effect in action.effects:
@@ -165,7 +165,8 @@ class TestWhose:
         action = planned(place(), world, state)
         assert action.operation is Operation.KEEP
         assert any(
-            "another instance has this name and costs money" in note and "us-west1-b" in note
+            "another instance with this name exists and costs money" in note
+            and "us-west1-b" in note
             for note in action.notes
         )
 
@@ -331,7 +332,7 @@ class TestWords:
         assert "zone: us-central1-a" in planned(place(zones), world, state).notes
         notes = planned(place({**zones, "image": OLDER}), world, state).notes
         assert (
-            "zone: it is in us-central1-a; the new one is created in us-central1-a, "
+            "zone: the instance is in us-central1-a; the new one is created in us-central1-a, "
             "us-central1-b, in this order" in notes
         )
 
@@ -425,7 +426,7 @@ class TestReplacement:
         assert "lost: /home/jupyter" in told
         assert (
             "the old instance is deleted first, because the new one has the same name: if no "
-            "zone has the machine then, there is no instance" in told
+            "zone then has the machine, there is no instance" in told
         )
 
     def test_elsewhere_it_goes_last(self) -> None:
@@ -470,7 +471,7 @@ class TestReplacement:
         )
         assert (
             planned(place(), world, state, intent).reason
-            == "an earlier run deleted it to replace it, and was interrupted"
+            == "an earlier run deleted it to replace it, but was interrupted"
         )
 
 

@@ -230,7 +230,10 @@ def test_export_run_and_apply_say_how_it_is_started(bench: Bench) -> None:
     assert said.splitlines()[-1] == "accelerate launch --config_file accelerate.yaml train.py"
     ran = bench.run("run", "spec.yaml", "--", "python", "-c", "print(7)")
     assert (ran.returncode, ran.stdout) == (0, "7\n")
-    assert "strategy: ddp needs a process for each device, and python starts one" in ran.stderr
+    assert (
+        "`strategy: ddp` needs one process for each device, but python starts only one"
+        in ran.stderr
+    )
 
 
 def test_deepspeed_is_exported_where_it_is_declared_only(bench: Bench) -> None:

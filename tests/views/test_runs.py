@@ -124,7 +124,7 @@ def test_a_program_that_ended_before_the_first_look_is_told_so() -> None:
         ended={"code": 137, "signal": "SIGKILL", "memory_kills": 0, "seconds": 0.02},
     )
     first, second = run_record_text.render_ending(short)
-    assert first.endswith("(this kernel does not report that)"), (
+    assert first.endswith("(this kernel does not report which)"), (
         "no empty brackets where no figure is known"
     )
     assert second == "peak RAM not measured (the program finished too quickly); 0.02 s"

@@ -21,7 +21,7 @@ from provision.spelling import did_you_mean
 PROVISION_FOLDER = ".provision"
 _MAX_NAMES = 2000
 """Names of a folder that are compared with a missing one, which takes 10 ms (our choice)."""
-_SPACE_HINT = "free some space and run the command again: it continues where it stopped"
+_SPACE_HINT = "free some space and run the command again; it continues where it stopped"
 _REASONS = {
     errno.ENOSPC: ("the disk is full", _SPACE_HINT),
     errno.EDQUOT: ("the disk quota is used up", _SPACE_HINT),
@@ -29,17 +29,17 @@ _REASONS = {
         "the file system is read-only",
         "choose a writable file or folder; if it is next to the spec, move the spec",
     ),
-    errno.EACCES: ("permission denied", "check the owner and mode of that path"),
-    errno.EPERM: ("not permitted", "check the owner and mode of that path"),
+    errno.EACCES: ("permission denied", "check the owner and mode of this path"),
+    errno.EPERM: ("not permitted", "check the owner and mode of this path"),
     errno.ENOTDIR: ("part of the path is a file, not a folder", "remove or rename that file"),
     errno.EEXIST: (
         "it already exists",
-        "move it away, or choose another path",
+        "move it away, or choose a different path",
     ),
-    errno.EISDIR: ("it is a folder", "move it away, or give the path of a file"),
+    errno.EISDIR: ("it is a folder", "move the folder away, or use the path of a file"),
     errno.ELOOP: (
         os.strerror(errno.ELOOP),
-        "point the link to a file, or give the path of the file itself",
+        "point the link to a file, or use the path of the file itself",
     ),
 }
 
@@ -53,12 +53,12 @@ def wrap_os_errors(operation: str, path: Path) -> Iterator[None]:
         why = os.strerror(error.errno) if error.errno else str(error)
         hint = ""
         if operation == "write" and error.errno == errno.ENOENT:
-            hint = "create its parent folder first, or choose another path"
+            hint = "create the parent folder first, or choose a different path"
         if operation == "read" and error.errno == errno.ENOENT:
             hint = _suggest_similar_name(path)
         why, hint = _REASONS.get(error.errno or 0, (why, hint))
         if operation == "read" and error.errno == errno.EISDIR:
-            hint = "give the path of a regular file, or move it away"
+            hint = "use the path of a regular file"
         raise ExternalError(f"cannot {operation} {path}", why=why, hint=hint) from error
 
 
@@ -96,7 +96,7 @@ def read(path: Path, limit: int) -> bytes:
             raise ExternalError(
                 f"cannot read {path}",
                 why=why,
-                hint="give the path of a regular file, or move it away",
+                hint="use the path of a regular file",
             )
         with path.open("rb") as file:
             content = file.read(limit + 1)
@@ -104,7 +104,7 @@ def read(path: Path, limit: int) -> bytes:
         raise ExternalError(
             f"cannot read {path}",
             why=f"it is larger than {format_limit(limit)}",
-            hint="check that this is the right file",
+            hint="use the path of the right file",
         )
     return content
 
@@ -264,8 +264,9 @@ def _open_parent(path: Path) -> int:
             if error.errno in (errno.ELOOP, errno.ENOTDIR) and link.is_symlink():
                 raise ExternalError(
                     f"cannot remove {path}",
-                    why=f"{link} is a symbolic link, and provision does not delete through links",
-                    hint="remove that link",
+                    why=f"{link} is a symbolic link, and provision does not delete through "
+                    "symbolic links",
+                    hint="remove the link yourself",
                 ) from None
             raise
         finally:

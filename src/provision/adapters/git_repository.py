@@ -41,14 +41,25 @@ def fetch_package(
     folder = f"{subdirectory}/" if subdirectory not in ("", ".") else ""
     shown = _git(repository, environment, "show", f"{commit}:{folder}pyproject.toml")
     if shown.returncode == 0:
-        return RepositoryPackage(commit, shown.stdout.decode("utf-8", "replace"))
+        pyproject = shown.stdout.decode("utf-8", "replace")
+        return RepositoryPackage(
+            commit, pyproject, _list_submodules(repository, commit, environment)
+        )
     if folder and _git(repository, environment, "cat-file", "-e", f"{commit}:{folder}").returncode:
         raise LockError(
             f"{url} has no folder {subdirectory}",
             why=f"at {commit[:12]}",
-            hint="correct `subdirectory` of the package",
+            hint="correct the package's `subdirectory`",
         )
-    return RepositoryPackage(commit, None)
+    return RepositoryPackage(commit, None, _list_submodules(repository, commit, environment))
+
+
+def _list_submodules(
+    repository: Path, commit: str, environment: Mapping[str, str]
+) -> tuple[str, ...]:
+    listed = _git(repository, environment, "ls-tree", "-r", "-z", commit)
+    rows = listed.stdout.decode("utf-8", "replace").split("\0")
+    return tuple(row.partition("\t")[2] for row in rows if row.startswith("160000 "))
 
 
 def export_commit(url: str, commit: str, folder: Path, environment: Mapping[str, str]) -> None:
@@ -58,7 +69,7 @@ def export_commit(url: str, commit: str, folder: Path, environment: Mapping[str,
         _fetch(repository, url, commit, environment)
     packed = _git(repository, environment, "archive", "--format=tar", commit)
     if packed.returncode:
-        raise ExternalError(f"git cannot read {commit[:12]} of {url}", why=_last(packed.stderr))
+        raise ExternalError(f"git cannot read {commit[:12]} from {url}", why=_last(packed.stderr))
     with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as archive:
         archive.extractall(folder, filter="data")
 
@@ -116,12 +127,12 @@ def _fetch(repository: Path, url: str, revision: str, environment: Mapping[str, 
         raise LockError(
             f"{url} has no branch, tag or commit {revision or 'HEAD'}",
             why=_last(error),
-            hint="correct `rev` of the package",
+            hint="correct the package's `rev`",
         )
     raise NetworkError(
         f"the repository {url} cannot be read",
         why=_last(error),
-        hint=f"check the address, and your own access: git ls-remote {url}",
+        hint=f"check the address, and your own access with `git ls-remote {url}`",
     )
 
 
@@ -151,7 +162,7 @@ def _git(
             "git is not installed", hint="install git to use packages from repositories"
         ) from None
     except subprocess.TimeoutExpired:
-        raise NetworkError(f"git {words[0]} did not end in {_TIMEOUT_S:.0f} s") from None
+        raise NetworkError(f"git {words[0]} did not finish within {_TIMEOUT_S:.0f} s") from None
 
 
 def _last(output: bytes) -> str:

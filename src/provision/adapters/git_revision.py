@@ -132,7 +132,10 @@ class GitRevision:
         header = stdout.readline().split()
         if len(header) != 3:
             why = "the object is not in this clone"
-            hint = "fetch the whole history: git fetch --unshallow, or fetch-depth: 0 in a workflow"
+            hint = (
+                "fetch the complete history with `git fetch --unshallow`, or set "
+                "`fetch-depth: 0` in a workflow"
+            )
             raise ExternalError(f"git cannot read {blob[:12]}", why=why, hint=hint)
         content = stdout.read(int(header[2]))
         stdout.read(1)  # the line break after each object
@@ -153,11 +156,11 @@ def open_revision(
         why = _last_line(found.stderr)
         raise UsageError(f"{folder} is not in a git repository", why=why)
     root, is_shallow = os.fsdecode(found.stdout).rstrip("\n").rsplit("\n", 1)
-    hint = "name a branch, a tag or a commit, as in origin/main"
+    hint = "use a branch, a tag or a commit, such as origin/main"
     if is_shallow == "true":
         hint = (
             "this is a shallow clone: fetch the history with `git fetch --unshallow`, or set "
-            "fetch-depth: 0 for actions/checkout"
+            "`fetch-depth: 0` for actions/checkout"
         )
     name = f"{reference}^{{commit}}"
     found = _run(folder, variables, "rev-parse", "--verify", "--quiet", "--end-of-options", name)
@@ -167,7 +170,7 @@ def open_revision(
     if common:
         found = _run(folder, variables, "merge-base", commit, "HEAD")
         if found.returncode:
-            why = "no commit that both have is in this clone"
+            why = "this clone contains no common commit"
             raise UsageError(f"HEAD cannot be compared with {reference}", why=why, hint=hint)
         commit = found.stdout.decode().strip()
     return GitRevision(Path(root), commit, variables)
@@ -190,7 +193,7 @@ def _run(
     except FileNotFoundError:
         raise UsageError("git is not installed", hint="install git to compare revisions") from None
     except subprocess.TimeoutExpired:
-        raise ExternalError(f"git {words[0]} did not end in {_TIMEOUT_S} s") from None
+        raise ExternalError(f"git {words[0]} did not finish within {_TIMEOUT_S} s") from None
 
 
 def _last_line(output: bytes) -> str:

@@ -70,15 +70,15 @@ def perform(effect: local.LocalEffect, context: LocalContext, progress: Progress
             files.remove_tree(path)
         case local.RemoveFileIfUnmodified(path, sha256):
             if not files.remove_if_unmodified(path, sha256):
-                progress(Notice(f"{path} was changed since provision wrote it: it is kept"))
+                progress(Notice(f"{path} has changed since provision wrote it, so it is kept"))
         case local.ReplaceSymlink(path, target):
             files.set_symlink(path, target)
         case local.CreateSymlink(path, target, replaced_target):
             files.create_symlink(path, target, replaced_target)
         case local.RemoveSymlink(path, target, only_if_dangling):
             if not files.remove_symlink(path, target, dead=only_if_dangling):
-                target = "elsewhere, or to an environment that still exists"
-                progress(Notice(f"{path} points {target}: it is kept"))
+                target = "to a different place, or to an environment that still exists"
+                progress(Notice(f"{path} points {target}, so it is kept"))
         case _:
             assert_never(effect)
 
@@ -135,16 +135,18 @@ def run_probe(
     output = result.stdout[-2000:]
     why, hint = (
         f"exit code {result.code}",
-        "run `provision verify` again; if it fails again, report this",
+        "run `provision verify` again; if it fails again, report this as a bug",
     )
     if result.code in _VERDICTS:
         if effect.report.exists():
             return
         why = (
-            f"the environment's Python ended with exit code {result.code}, and the probe wrote "
-            "no report"
+            f"the environment's Python ended with exit code {result.code}, and the probe did "
+            "not write a report"
         )
-        hint = f"look for variables that break Python (PYTHONPATH, LD_PRELOAD), or {_RECREATE_HINT}"
+        hint = (
+            f"unset variables that can break Python (PYTHONPATH, LD_PRELOAD), or {_RECREATE_HINT}"
+        )
     why = f"{why}\n{output}".strip()
     raise ExternalError("the verification itself could not run", why=why, hint=hint)
 
@@ -175,9 +177,9 @@ def _killed_error(number: int) -> ExternalError:
     why = f"{name} ended the probe"
     hint = f"run `provision verify` again; if it fails again, {_RECREATE_HINT}"
     if number == signal.SIGKILL:
-        why += ": the system sends it when memory runs out, or another program sent it"
+        why += ": the system sends this signal when memory runs out, or another program sent it"
         hint = (
-            "free memory (`dmesg` shows what the kernel killed, if you may read "
+            "free memory (`dmesg` shows what the kernel killed, if you have permission to read "
             "it), then run `provision verify` again"
         )
     return ExternalError("the verification was killed", why=why, hint=hint)

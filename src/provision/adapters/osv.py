@@ -47,7 +47,7 @@ def find_vulnerabilities(
                     following.append((package, {**query, "page_token": token}))
         pending = following
     if pending:
-        raise _error(address, f"its answer has more than {_MAX_PAGES} pages")
+        raise _error(address, f"its response has more than {_MAX_PAGES} pages")
     return {package: tuple(dict.fromkeys(ids)) for package, ids in found.items()}
 
 
@@ -77,7 +77,7 @@ def _post(
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         well_formed = False
     if not well_formed:
-        raise _error(url, "its answer does not have the form of OSV's querybatch")
+        raise _error(url, "its response does not have the format of OSV's querybatch")
     return list(results)
 
 
@@ -85,5 +85,5 @@ def _error(url: str, why: str) -> NetworkError:
     return NetworkError(
         "known vulnerabilities could not be queried",
         why=f"{redact(url)}: {why}",
-        hint="check network and proxy, or name another address with --osv-url",
+        hint="check the network and the proxy, or set a different address with --osv-url",
     )

@@ -44,7 +44,7 @@ def run_in_terminal(
     except OSError as error:
         hint = ""
         if error.errno == errno.ENOEXEC:
-            hint = "a script needs a first line such as #!/usr/bin/env python3"
+            hint = "a script must start with a line such as #!/usr/bin/env python3"
         why = os.strerror(error.errno or 0)
         raise ExternalError(f"cannot start {argv[0]}", why=why, hint=hint) from error
 
@@ -53,13 +53,14 @@ def program_not_found(name: str) -> ExternalError:
     """Return the error for a name that is not a program, with the name to use instead."""
     if Path(name).is_dir():
         return ExternalError(
-            f"cannot start {name}", why="it is a folder", hint="give the name of a program"
+            f"cannot start {name}", why="it is a folder", hint="use the name of a program"
         )
     if "/" in name and Path(name).exists():
         return ExternalError(
             f"cannot start {name}",
             why="the file is not executable",
-            hint=f"chmod +x {shlex.quote(name)}, or put its interpreter first",
+            hint=f"chmod +x {shlex.quote(name)}, or put its interpreter first, as in: python "
+            f"{shlex.quote(name)}",
         )
     hint = "check the spelling, or add the package that provides it"
     if Path(name).is_file():
@@ -68,7 +69,7 @@ def program_not_found(name: str) -> ExternalError:
             command = f"python {shlex.quote(name)}"
         hint = f"to run the file in this folder, use {command}"
     return ExternalError(
-        f"no program called {name}",
-        why="it is neither in the environment nor on the PATH",
+        f"there is no program called {name}",
+        why="it is neither in the environment nor on PATH",
         hint=hint,
     )

@@ -34,8 +34,8 @@ def run_zipapp(
             return capture([str(python), str(path), *arguments], caller, timeout_s=timeout_s)
         except subprocess.TimeoutExpired:
             raise ExternalError(
-                f"{python} did not answer within {timeout_s:g} s",
-                hint="try again, or choose another Python with --python",
+                f"{python} did not respond within {timeout_s:g} s",
+                hint="try again, or choose a different Python with --python",
             ) from None
         except OSError as error:
             why = os.strerror(error.errno or 0)

@@ -19,10 +19,11 @@ from provision.cli.package_output import change_packages, package_options
 )
 @package_options
 def add(packages: tuple[str, ...], **options: Any) -> int:
-    """Add or change packages of the spec, and lock with the least change.
+    """Add or change packages in the spec, and update the lock with as few changes as possible.
 
-    PACKAGE is a requirement: a name with extras, version and marker. A package that is listed
-    keeps its version and marker unless you give new ones; extras are added. The spec and its lock
-    are written together, or not at all. A word that ends with .yaml or .yml is the spec.
+    PACKAGE is a requirement: a name with extras, version and marker. A package that is already
+    listed keeps its version and marker unless you specify new ones; extras are added. The spec and
+    its lock are written together, or not at all. An argument that ends in .yaml or .yml is the
+    spec.
     """
     return change_packages("add", packages, **options)

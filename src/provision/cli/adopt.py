@@ -59,7 +59,7 @@ def adopt(spec: Path, *, sandbox: bool, lock_timeout: float, yes: bool, output_f
         )
     else:
         when = "now" if adopted.foreign_reason else "already"
-        console.print_result(f"{adopted.path} {when} belongs to this machine and this folder")
+        console.print_result(f"{adopted.path} {when} belongs to this machine and folder")
     return 0
 
 

@@ -110,7 +110,7 @@ class SectionedGroup(CommandGroup):
     "-v",
     "verbosity",
     count=True,
-    help="Log programs, requests and writes to stderr; -vv also logs their results.",
+    help="Log programs, requests and writes to standard error; -vv also logs their results.",
 )
 @click.option(
     "--log-file",
@@ -169,7 +169,7 @@ def spec_or_default(path: Path | None) -> Path:
     """
     if path is None and not Path(DEFAULT_SPEC).exists():
         raise click.UsageError(
-            f"there is no {DEFAULT_SPEC} in this folder; name a spec, or write one with "
+            f"there is no {DEFAULT_SPEC} in this folder; name a spec, or create one with "
             "`provision init`"
         )
     return path or Path(DEFAULT_SPEC)
@@ -189,11 +189,11 @@ TARGETS = click.option(
     multiple=True,
     metavar="NAME",
     shell_complete=completed_by("targets"),
-    help="Select a target of the spec; repeatable.",
+    help="Select a target in the spec; repeatable.",
 )
 
 
-def target_option(text: str = "Select a target of the spec.") -> Decorator:
+def target_option(text: str = "Select a target in the spec.") -> Decorator:
     """Return the option --target of a command for one target."""
     complete = completed_by("targets")
     return click.option("--target", "-t", metavar="NAME", shell_complete=complete, help=text)
@@ -201,28 +201,28 @@ def target_option(text: str = "Select a target of the spec.") -> Decorator:
 
 TARGET = target_option()
 ALL_TARGETS = click.option(
-    "--all", "all_targets", is_flag=True, help="Select all targets of the spec."
+    "--all", "all_targets", is_flag=True, help="Select all targets in the spec."
 )
 OUT = click.option("--out", type=FILE, help="Write to this file instead of standard output.")
 YES = click.option("--yes", "-y", is_flag=True, help="Skip the confirmation.")
 OUTPUT_FORMAT = output_format_option("text", "json")
 OUTPUT_FORMAT_WITH_MARKDOWN = output_format_option("text", "json", "markdown")
 OUTPUT_FORMAT_WITH_JUNIT = output_format_option(
-    "text", "json", "junit", text="Set the output format; junit is XML for CI."
+    "text", "json", "junit", text="Set the output format; junit is an XML format for CI."
 )
 ADOPT = click.option(
     "--adopt",
     is_flag=True,
-    help="Adopt an instance with this name that another state created, if that state is lost.",
+    help="Adopt an existing instance with this name whose state is lost.",
 )
 LOCKED = click.option("--locked", is_flag=True, help="Fail if the lock is missing or stale.")
-OFFLINE = click.option("--offline", is_flag=True, help="Use only files in uv's cache.")
+OFFLINE = click.option("--offline", is_flag=True, help="Use only the files in uv's cache.")
 LOCK_TIMEOUT = click.option(
     "--lock-timeout",
     type=NumberWithin(float, 0),
     default=0.0,
     metavar="SECONDS",
-    help="Wait up to SECONDS for another running provision; default: 0.",
+    help="Wait up to SECONDS for another provision process to finish; default: 0.",
 )
 SANDBOX = click.option(
     "--sandbox",
@@ -234,6 +234,6 @@ FAULTS = click.option(
     "faults",
     multiple=True,
     metavar="NAME[:ARGUMENT]",
-    help="Sandbox only: simulate a failure (provision sandbox faults); repeatable.",
+    help="Sandbox only: simulate a failure (`provision sandbox faults` lists them); repeatable.",
 )
 VERBOSE = click.option("--verbose", "-v", is_flag=True, help="Show every check.")

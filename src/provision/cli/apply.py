@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from provision.commands.lock import LockResult
     from provision.plan import Plan
 
+TIERS = ("inventory", "quick", "deep", "burn")
+
 
 @click.command(
     epilog=examples(
@@ -44,19 +46,24 @@ if TYPE_CHECKING:
     "--plan",
     "saved_plan",
     type=FILE,
-    help="Apply a saved plan, and nothing else.",
+    help="Apply this saved plan, and nothing else.",
 )
 @click.option("--verify", is_flag=True, help="Verify again even if nothing changed.")
+@click.option(
+    "--tier",
+    type=click.Choice(TIERS),
+    help="Verify with this tier, not with verify.tier of the spec.",
+)
 @LOCKED
 @click.option(
     "--detach",
     is_flag=True,
-    help="Do not wait for the report of an instance; wait later with `provision attach`.",
+    help="Do not wait for an instance's report; `provision attach` waits for it later.",
 )
 @click.option(
     "--keep",
     is_flag=True,
-    help="With via: colab-cli, keep the machine running; `provision destroy` stops it.",
+    help="With `via: colab-cli`, keep the machine running; `provision destroy` stops it.",
 )
 @ADOPT
 @SANDBOX
@@ -73,6 +80,7 @@ def apply(
     all_targets: bool,
     saved_plan: Path | None,
     verify: bool,
+    tier: str | None,
     locked: bool,
     detach: bool,
     keep: bool,
@@ -90,7 +98,7 @@ def apply(
     from provision.cli.progress import show_progress
     from provision.cli.session import import_dropped_reports, open_session
     from provision.commands import apply as command
-    from provision.commands.shared.target_plans import select_targets
+    from provision.commands.shared.target_selection import select_targets
 
     options = command.ApplyOptions(
         verify=verify,
@@ -100,6 +108,7 @@ def apply(
         detach=detach,
         keep=keep,
         adopt=adopt,
+        tier=tier or "",
     )
     with open_session(spec, sandbox=sandbox, faults=faults, offline=offline) as (loaded, system):
         names = select_targets(loaded, targets, everything=all_targets)

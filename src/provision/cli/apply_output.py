@@ -28,8 +28,8 @@ from provision.targets.capabilities import Openable
 from provision.targets.summary import InstanceSummary, NotebookSummary, ResourceSummary
 
 _DEVICE_LIFETIME_NOTE = (
-    "the device stops with the command that runs the sandbox, and attach starts it again; "
-    "to keep it running, start the sandbox in another terminal"
+    "the device stops when the command that runs the sandbox ends, and `provision attach` "
+    "starts it again; to keep it running, start the sandbox in another terminal"
 )
 
 
@@ -111,7 +111,7 @@ def print_as_text(applied: ApplyResult, loaded: LoadedSpec, *, verbose: bool) ->
 def _print_pending_instance(
     instance: InstanceSummary, context: TargetContext, loaded: LoadedSpec
 ) -> None:
-    print_row("instance", f"{instance.name} in {instance.zone}: it is creating its environment")
+    print_row("instance", f"{instance.name} in {instance.zone} is creating its environment")
     print_row("wait for it", context.command("attach"))
     if loaded.sandbox_sources is None:
         return
@@ -132,7 +132,7 @@ def _print_result(result: TargetResult, loaded: LoadedSpec, *, verbose: bool) ->
         created = result.report.document["subject"].get("created_utc", "")
         again = "use --verify to verify again"
         if runs_in_browser(result.context):
-            again = "run the notebook again for a new one"
+            again = "run the notebook again for a new verdict"
         print_text(f"No changes: this is the stored verdict of {created}; {again}.")
     if result.summary.notebook is not None:
         _print_notebook(result, result.summary.notebook, loaded)
@@ -157,7 +157,7 @@ def _print_notebook(result: TargetResult, summary: NotebookSummary, loaded: Load
         destroy = result.context.command("destroy")
         print_row(
             "running",
-            f"{result.summary.session} at Colab, which costs money; stop it with {destroy}",
+            f"{result.summary.session} on Colab, which costs money; stop it with {destroy}",
         )
 
 

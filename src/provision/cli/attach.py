@@ -40,7 +40,7 @@ def attach(
     verbose: bool,
     output_format: str,
 ) -> int:
-    """Wait for the report of an instance that was created earlier."""
+    """Wait for the report from an instance that was created earlier."""
     from provision.cli.progress import show_progress
     from provision.cli.report_output import print_verifications
     from provision.cli.session import open_session

@@ -23,7 +23,7 @@ from provision.cli.app import FILE, examples, output_format_option
     "--python",
     type=FILE,
     metavar="PATH",
-    help="Use this interpreter; default: the first python3 on the PATH.",
+    help="Use this interpreter; default: the first python3 on PATH.",
 )
 @click.option(
     "-o",
@@ -42,9 +42,12 @@ from provision.cli.app import FILE, examples, output_format_option
     "--spec",
     "as_spec",
     is_flag=True,
-    help="Write a spec: the packages that no other package requires, Python, CUDA and the GPU.",
+    help="Write a spec with Python, CUDA, the GPU, and the packages that no other package "
+    "requires.",
 )
-@output_format_option("text", "json", text="With json, print the capture without hints.")
+@output_format_option(
+    "text", "json", text="Set the output format; json prints the capture without hints."
+)
 def capture(
     *,
     python: Path | None,
@@ -54,9 +57,9 @@ def capture(
     as_spec: bool,
     output_format: str,
 ) -> int:
-    """Record this machine's GPU, driver, Python, packages and variable names.
+    """Record this machine's GPU, driver, Python, packages and environment variable names.
 
-    Needs no spec, changes nothing, and records no value of a variable.
+    Needs no spec, changes nothing, and never records the value of a variable.
     """
     from provision.adapters import RealSystem
     from provision.adapters.zipapp_runner import run_zipapp

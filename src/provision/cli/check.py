@@ -30,16 +30,16 @@ if TYPE_CHECKING:
     multiple=True,
     metavar="PLACE",
     shell_complete=completed_by("places"),
-    help="Check for this place (list: provision facts list places); repeatable, or separate "
-    "several with commas; default: the runtime that a notebook was saved on, otherwise colab-t4, "
-    "workbench-l4 and this machine.",
+    help="Check for this place (`provision facts list places` lists them); repeatable, or "
+    "separated by commas; default: the runtime that a notebook was saved on, otherwise "
+    "colab-t4, workbench-l4 and this machine.",
 )
 @click.option(
     "--group",
     "groups",
     multiple=True,
     metavar="NAME",
-    help="Also check the packages of this group or extra; repeatable.",
+    help="Also check the packages in this group or extra; repeatable.",
 )
 @output_format_option("text", "concise", "json", "sarif", "github")
 def check(
@@ -49,7 +49,7 @@ def check(
     groups: tuple[str, ...],
     output_format: str,
 ) -> int:
-    """Check requirements, notebooks and files of other tools, without a spec.
+    """Check requirements, notebooks and other tools' files, without a spec.
 
     `-` reads requirements or a notebook from standard input.
     """

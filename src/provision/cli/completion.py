@@ -16,9 +16,9 @@ from provision.cli.app import examples
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> int:
-    """Print the completion script of a shell.
+    """Print the completion script for a shell.
 
-    Completes commands, options, targets, rules, checks, GPUs and tables of facts.
+    Completes commands, options, targets, rules, checks, GPUs and fact tables.
     """
     from click.shell_completion import BashComplete, FishComplete, ZshComplete
 

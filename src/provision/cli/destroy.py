@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 @TARGETS
 @ALL_TARGETS
 @click.option(
-    "--force", is_flag=True, help="Also remove environments in which programs are running."
+    "--force", is_flag=True, help="Also remove environments that are in use by running programs."
 )
 @SANDBOX
 @FAULTS

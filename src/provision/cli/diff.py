@@ -30,13 +30,13 @@ from provision.cli.app import DEFAULT_SPEC, FILE, examples, output_format_option
     "--error",
     type=FILE,
     metavar="FILE",
-    help="Show first what can cause the error in this file (- for standard input).",
+    help="Show the differences that can cause the error in this file first (- for standard input).",
 )
 @click.option(
     "--all",
     "everything",
     is_flag=True,
-    help="Show all differences, including minor ones and those of the machine.",
+    help="Show all differences, including minor ones and those between the machines.",
 )
 @click.option(
     "--html",
@@ -55,7 +55,7 @@ def diff(
     html: Path | None,
     output_format: str,
 ) -> int:
-    """Compare two environments and show first the difference that matters.
+    """Compare two environments, and show the difference that matters first.
 
     A and B are captures (`provision capture`), machine descriptions (`provision env
     --output-format json`), report.json files, or targets with stored reports. Exit 1 if something

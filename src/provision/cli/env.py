@@ -22,7 +22,7 @@ from provision.cli.app import FILE, OUTPUT_FORMAT_WITH_MARKDOWN, examples
     "--python",
     type=FILE,
     metavar="PATH",
-    help="Use this interpreter; default: the first python3 on the PATH.",
+    help="Use this interpreter; default: the first python3 on PATH.",
 )
 @click.option(
     "--torch",

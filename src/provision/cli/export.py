@@ -66,13 +66,14 @@ def export(
     if out is not None:
         command.check_output_path(out, chosen, system, force=force)
     loaded = load_spec(spec, system)
+    folder = (loaded.path if out is None else out).absolute().parent
     with show_progress() as progress:
-        exported = command.export(loaded, chosen, target, system, progress)
+        exported = command.export(loaded, chosen, target, folder, system, progress)
         if out is not None:
             system.perform(WriteFile(out, exported.text), progress)
     if exported.unconfirmed:
         console.print_note(
-            "warning: the lock contains hashes that no index has confirmed, for "
+            "warning: no index has confirmed the hashes in the lock for "
             f"{', '.join(exported.unconfirmed)}"
         )
     if output_format == "json":
@@ -86,7 +87,9 @@ def export(
         )
     elif out is not None:
         targets = ", ".join(exported.targets)
-        console.print_text(f"wrote {out}: {export_format} of {loaded.lock_path}, target {targets}")
+        console.print_text(
+            f"wrote {out}: {export_format} from {loaded.lock_path}, target {targets}"
+        )
     else:
         console.print_result(exported.text)
     return 0

@@ -49,7 +49,7 @@ class FactsGroup(CommandGroup):
     ),
 )
 def facts() -> None:
-    """Show the facts about GPUs, CUDA, torch, packages, images and prices."""
+    """Show facts about GPUs, CUDA, torch, packages, images and prices."""
 
 
 @facts.command("list")
@@ -82,7 +82,7 @@ def list_(table: str | None, *, output_format: str) -> int:
 def show(table: str, key: str, *, output_format: str) -> int:
     """Show the rows of TABLE that match KEY.
 
-    The first parts of a key are enough.
+    The first parts of a key are sufficient.
     """
     from provision.adapters import RealSystem
     from provision.commands import facts as command
@@ -110,9 +110,9 @@ def why(key: str, *, output_format: str) -> int:
 @click.argument("old", type=FILE)
 @OUTPUT_FORMAT
 def diff(old: Path, *, output_format: str) -> int:
-    """Show the rows that differ from OLD, an older compiled.json.
+    """Show the rows that differ from those in OLD, an older compiled.json.
 
-    The tables in the folder on_demand next to OLD are compared too.
+    The tables in the `on_demand` folder next to OLD are compared too.
     """
     from provision.cli import console
     from provision.commands import facts as command
@@ -132,11 +132,11 @@ def diff(old: Path, *, output_format: str) -> int:
     type=NumberWithin(int, 0),
     default=180,
     show_default=True,
-    help="List rows that were read longer ago than this.",
+    help="List the rows whose sources were last read more than this many days ago.",
 )
 @OUTPUT_FORMAT
 def stale(days: int, *, output_format: str) -> int:
-    """List the tables with rows whose sources were read long ago, the oldest source of each."""
+    """List the tables that have rows with old sources, and the oldest source of each."""
     from provision.adapters import RealSystem
     from provision.cli import console
     from provision.commands import facts as command

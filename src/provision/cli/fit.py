@@ -23,7 +23,7 @@ from provision.cli.app import FILE, OUTPUT_FORMAT, SPEC, TARGETS, examples
     "--run",
     "record",
     type=FILE,
-    help="Use the peaks in this record of `provision run`; default: the newest one of the spec.",
+    help="Use the peaks from this `provision run` record; default: the newest record for the spec.",
 )
 @click.option("--html", type=FILE, help="Write the comparison to an HTML file.")
 @OUTPUT_FORMAT
@@ -35,10 +35,10 @@ def fit(
     html: Path | None,
     output_format: str,
 ) -> int:
-    """Compare the memory and disk that a training needs with what each target has.
+    """Compare the memory and disk that a training run needs with what each target has.
 
-    The needs are estimated from the spec, and measured by the newest recorded `provision run`.
-    Exits 1 if the training does not fit a target.
+    The needs are estimated from the spec, and measured by the last recorded `provision run`.
+    Exit 1 if the training run does not fit on a target.
     """
     from provision.adapters import RealSystem
     from provision.cli import console

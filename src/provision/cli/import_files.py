@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     "groups",
     multiple=True,
     metavar="NAME",
-    help="Also import the packages of this group or extra; repeatable.",
+    help="Also import the packages in this group or extra; repeatable.",
 )
 @OUTPUT_FORMAT
 def import_files(
@@ -44,7 +44,7 @@ def import_files(
     groups: tuple[str, ...],
     output_format: str,
 ) -> int:
-    """Turn requirements, notebooks and files of other tools into a spec."""
+    """Turn requirements, notebooks and other tools' files into a spec."""
     from provision.adapters import RealSystem
     from provision.cli import console
     from provision.commands import import_files as command
@@ -84,6 +84,6 @@ def print_import(result: ImportResult, out: Path | None, output_format: str) -> 
     if result.placeholders:
         following = f"set {', '.join(result.placeholders)}; then {following}"
     if result.exit_code:
-        following = f"fix what is listed above, then provision lint {quoted}"
+        following = f"fix the problems listed above, then provision lint {quoted}"
     console.print_text(f"wrote {out}\nnext: {following}")
     return result.exit_code

@@ -25,13 +25,14 @@ from provision.cli.app import DEFAULT_SPEC, FILE, OUTPUT_FORMAT, completed_by, e
     multiple=True,
     type=FILE,
     metavar="FILE",
-    help="Take packages and settings from this file (see provision import); repeatable.",
+    help="Take packages and settings from this file (see `provision import`); repeatable.",
 )
 @click.option(
     "--gpu",
     metavar="GPU",
     shell_complete=completed_by("gpus"),
-    help="Declare this GPU: L4, A100-80GB:2, none; default: none, or the GPU of the files.",
+    help="Declare this GPU, such as L4, A100-80GB:2 or none; default: the GPU that the files "
+    "declare, otherwise none.",
 )
 @click.option(
     "--target",
@@ -40,7 +41,7 @@ from provision.cli.app import DEFAULT_SPEC, FILE, OUTPUT_FORMAT, completed_by, e
     multiple=True,
     metavar="KIND",
     shell_complete=completed_by("kinds"),
-    help="Add a target of this kind: local, colab, workbench; repeatable.",
+    help="Add a target of this kind, such as local, colab or workbench; repeatable.",
 )
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @OUTPUT_FORMAT
@@ -80,6 +81,7 @@ def init(
     if others:
         named = " ".join(f"--from {shlex.quote(name)}" for name in others)
         console.print_note(
-            f"to take packages from the files here: provision init {quoted} --force {named}"
+            f"to take the packages from the files in this folder: provision init {quoted} "
+            f"--force {named}"
         )
     return 0

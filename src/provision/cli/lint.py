@@ -31,7 +31,7 @@ _SEVERITIES = ("error", "warning", "unknown", "info")
 @click.option(
     "--spec",
     type=FILE,
-    help="Check notebooks for the targets of this spec and with its lock; default: no spec.",
+    help="Check notebooks against the targets and the lock of this spec; default: no spec.",
 )
 @click.option("--fix", is_flag=True, help="Apply the safe fixes.")
 @click.option(
@@ -43,20 +43,20 @@ _SEVERITIES = ("error", "warning", "unknown", "info")
 @click.option(
     "--skip-foreign",
     is_flag=True,
-    help="Skip notebooks, and files that are not specs by their name and apiVersion.",
+    help="Skip notebooks, and files whose name and `apiVersion` show that they are not specs.",
 )
 @click.option(
     "--stdin-filename",
     type=FILE,
     metavar="PATH",
-    help="Name the file whose text `-` reads from standard input; default: stdin.yaml, or "
-    "stdin.ipynb for a notebook.",
+    help="Use this file name for the text that `-` reads from standard input; default: "
+    "stdin.yaml, or stdin.ipynb for a notebook.",
 )
 @click.option(
     "--select",
     multiple=True,
     metavar="RULES",
-    help="Report only these rules or areas, as in PKG001,GCP; repeatable.",
+    help="Report only these rules or areas, such as PKG001,GCP; repeatable.",
 )
 @click.option(
     "--ignore",
@@ -67,41 +67,41 @@ _SEVERITIES = ("error", "warning", "unknown", "info")
 @click.option(
     "--fail-on",
     type=click.Choice(_SEVERITIES),
-    help="Set the lowest severity that ends with exit code 1; default: error.",
+    help="Exit 1 if there are findings of this severity or higher; default: error.",
 )
 @click.option(
     "--diff-base",
     metavar="REF",
-    help="Report only what was added since the last common commit with REF, as in origin/main.",
+    help="Report only what was added since the last common commit with REF, such as origin/main.",
 )
 @click.option(
     "--baseline",
     type=FILE,
     metavar="PATH",
-    help="Accept the findings that this file records; default: none.",
+    help="Do not report the findings that are recorded in this file; default: none.",
 )
 @click.option(
     "--write-baseline",
     is_flag=True,
-    help="With --baseline, write that file with all present findings.",
+    help="With --baseline, record all current findings in that file.",
 )
 @click.option(
     "--policy",
     metavar="PATH|REF",
-    help="Check the policy of this file, or of the root of a commit; default: that of --diff-base, "
-    "or the project's.",
+    help="Check the policy in this file, or in the root folder at a commit; default: the "
+    "policy at --diff-base, otherwise the project's.",
 )
 @click.option(
     "--statistics",
     is_flag=True,
-    help="Print the number of findings of each rule instead of the findings.",
+    help="Print the number of findings for each rule instead of the findings.",
 )
 @click.option(
     "--output",
     "outputs",
     multiple=True,
     metavar="FORMAT:PATH",
-    help="Also write the findings to a file, as in sarif:lint.sarif; repeatable.",
+    help="Also write the findings to a file, such as sarif:lint.sarif; repeatable.",
 )
 @output_format_option(
     *("text", "concise", "json", "sarif", "github", "gitlab", "junit", "markdown", "rdjson")
@@ -152,17 +152,15 @@ def _check_options(files: tuple[Path, ...], options: dict[str, Any]) -> None:
         )
     if options["write_baseline"] and (options["baseline"] is None or options["diff_base"]):
         raise UsageError(
-            "--write-baseline needs --baseline, and records all findings",
+            "--write-baseline needs --baseline, and cannot be combined with --diff-base",
             hint="add --baseline provision-baseline.json, and remove --diff-base",
         )
     if options["statistics"] and options["output_format"] != "text":
-        raise UsageError("--statistics is a text", hint="remove --output-format")
+        raise UsageError("--statistics works only with text output", hint="remove --output-format")
     if options["stdin_filename"] is not None and not stdin:
-        raise UsageError("--stdin-filename needs `-` as the file")
+        raise UsageError("--stdin-filename requires `-` as the file")
     if stdin and is_fixed:
-        raise UsageError(
-            "--fix cannot change standard input", hint="use --diff, which shows the fixes"
-        )
+        raise UsageError("--fix cannot change standard input", hint="use --diff to show the fixes")
 
 
 def _parse_output(word: str) -> tuple[str, Path]:
@@ -176,8 +174,8 @@ def _parse_output(word: str) -> tuple[str, Path]:
     output_format, _, path = word.partition(":")
     if output_format not in FORMATS or not path:
         raise UsageError(
-            f"--output {word} is not FORMAT:PATH",
-            hint=f"formats: {', '.join(FORMATS)}; as in --output sarif:lint.sarif",
+            f"--output {word} does not have the form FORMAT:PATH",
+            hint=f"use one of the formats {', '.join(FORMATS)}, as in --output sarif:lint.sarif",
         )
     return output_format, Path(path)
 
@@ -204,7 +202,7 @@ def _read_policy(word: str | None, base: str | None, system: System) -> Policy |
     if policy != NO_POLICY:
         return policy
     if word is not None:
-        raise UsageError(f"{word} has no [policy]", hint="write one in provision.toml")
+        raise UsageError(f"{word} has no [policy] table", hint="add one to provision.toml")
     return None
 
 

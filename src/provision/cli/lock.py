@@ -37,7 +37,8 @@ _UPGRADE_ALL = "*"
 @click.option(
     "--verify",
     is_flag=True,
-    help="Check that the indexes list each file of the lock with its hash. Exit 1 if one differs.",
+    help="Check that the indexes list each file in the lock with the same hash. Exit 1 if one "
+    "differs.",
 )
 @click.option(
     "--upgrade",
@@ -46,7 +47,7 @@ _UPGRADE_ALL = "*"
     flag_value=_UPGRADE_ALL,
     multiple=True,
     metavar="[PACKAGE]",
-    help="Upgrade all packages, or PACKAGE and what must change with it; repeatable.",
+    help="Upgrade all packages, or only PACKAGE and what must change with it; repeatable.",
 )
 @click.option(
     "--diff",
@@ -58,7 +59,7 @@ _UPGRADE_ALL = "*"
 )
 @OFFLINE
 @output_format_option(
-    "text", "json", "markdown", text="Set the output format; markdown needs --diff."
+    "text", "json", "markdown", text="Set the output format; markdown requires --diff."
 )
 def lock(
     spec: Path | None,
@@ -70,7 +71,7 @@ def lock(
     offline: bool,
     output_format: str,
 ) -> int:
-    """Lock one set of versions, with a hash for every file."""
+    """Lock one set of versions, with a hash for each file."""
     modes = {
         "--check": check,
         "--verify": verify,
@@ -85,7 +86,7 @@ def lock(
             "--verify needs the network, so it cannot be combined with --offline; --check does not"
         )
     if output_format == "markdown" and old is None:
-        raise click.UsageError("--output-format markdown needs --diff")
+        raise click.UsageError("--output-format markdown requires --diff")
     spec, upgrade = _parse_upgrade(spec, upgrades)
     path = spec_or_default(spec)
     if old is not None:
@@ -113,10 +114,13 @@ def _parse_upgrade(
         specs.append(spec)
     if len(specs) > 1:
         raise click.UsageError(
-            f"two specs are named, {specs[0]} and {specs[1]}; name a package as in --upgrade torch"
+            f"only one spec is allowed, but {specs[0]} and {specs[1]} were given; to upgrade a "
+            "package, use its name, as in --upgrade torch"
         )
     if "" in packages:
-        raise click.UsageError("--upgrade= needs a package; --upgrade alone upgrades all of them")
+        raise click.UsageError(
+            "--upgrade= needs a package; use --upgrade alone to upgrade all packages"
+        )
     if packages and len(packages) < len(set(values)):
         raise click.UsageError(
             f"--upgrade alone upgrades all packages and cannot be combined with --upgrade "
@@ -173,7 +177,7 @@ def _check(path: Path, output_format: str) -> int:
     if output_format == "json":
         console.print_document(lock=str(lock), holds=not differences, moved=differences)
     elif differences:
-        lines = [f"{lock} is stale; changes since it was made:"]
+        lines = [f"{lock} is stale; changes since it was created:"]
         lines += [f"  {difference}" for difference in differences]
         console.print_text("\n".join(lines))
     else:
@@ -221,7 +225,7 @@ def _diff(path: Path, old: Path, output_format: str) -> int:
         name, before = read_old_lock(old, b"", system)
     after = read_new_lock(loaded, system)
     if changes := list_changed_inputs(loaded.spec, after):
-        lines = [f"note: {loaded.lock_path} is stale; changes since it was made:"]
+        lines = [f"note: {loaded.lock_path} is stale; changes since it was created:"]
         lines += [f"  {change}" for change in changes]
         console.print_note("\n".join(lines))
     review = review_lock_changes(loaded, before, after, name)

@@ -270,7 +270,7 @@ def _handle_error(error: Exception, output: ErrorOutput) -> int:
     if isinstance(error, FileNotFoundError) and _is_working_folder_removed():
         return output.fail(
             "the current folder was removed",
-            "change to a folder that exists, and run the command again",
+            "change to an existing folder, and run the command again",
         )
     if isinstance(error, OSError) and error.errno is not None and error.filename is not None:
         return output.fail(f"{error.filename}: {os.strerror(error.errno)}")
@@ -290,10 +290,13 @@ def _resource_shortage(error: BaseException) -> tuple[str, str] | None:
     if errno.ENOMEM in numbers or any(isinstance(cause, MemoryError) for cause in causes):
         return (
             "there is not enough memory for this command",
-            "close other programs, or raise the limit (ulimit -v, or that of the container)",
+            (
+                "close other programs, or raise the memory limit (`ulimit -v`, or the container's "
+                "limit)"
+            ),
         )
     if numbers & {errno.EMFILE, errno.ENFILE}:
-        return "this process may not open enough files", "raise the limit: ulimit -n 1024"
+        return "this process cannot open enough files", "raise the limit with `ulimit -n 1024`"
     return None
 
 

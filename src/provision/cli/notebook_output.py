@@ -33,7 +33,7 @@ def print_pending_notebook(
     print_row("run", "Runtime > Run all; the last cell offers report.json for download")
     print_row("then", context.command("report add report.json --spec"))
     if link:
-        print_row("", "(the link opens the pushed version: push the notebook first)")
+        print_row("", "(push the notebook first: the link opens the pushed version)")
 
 
 def print_facts_comparison(comparison: FactsComparison, loaded: LoadedSpec) -> None:
@@ -41,11 +41,11 @@ def print_facts_comparison(comparison: FactsComparison, loaded: LoadedSpec) -> N
     from provision.views.diagnostics import text
 
     if comparison.differences:
-        print_text(f"\nchanged since the facts of {comparison.as_of}:")
+        print_text(f"\nchanged since the facts were recorded on {comparison.as_of}:")
     for difference in comparison.differences:
         print_text(f"  {difference.line}")
     if comparison.findings:
-        print_text("\nFindings on the observed values:")
+        print_text("\nFindings for the observed values:")
         print_view(
             text.render_findings(comparison.findings, loaded.source, supports_color(), width())
         )

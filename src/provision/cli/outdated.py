@@ -21,13 +21,13 @@ from provision.cli.app import OUTPUT_FORMAT, SPEC, examples
     "--osv-url",
     envvar="PROVISION_OSV_URL",
     metavar="URL",
-    help='Query this service for vulnerabilities; default: OSV\'s, "" for none.',
+    help='Query this vulnerability service; default: OSV. Use "" to query none.',
 )
 @OUTPUT_FORMAT
 def outdated(spec: Path, *, osv_url: str | None, output_format: str) -> int:
-    """List what in the lock was withdrawn, ends soon, is behind or vulnerable.
+    """List locked versions that are withdrawn, outdated, vulnerable or near their end of support.
 
-    Exits 1 if something locked was yanked or removed from its index, 3 if something could not be
+    Exit 1 if a locked version was yanked or removed from its index, 3 if something could not be
     checked. Sends the names and versions of the locked packages to the service.
     """
     from provision.adapters import RealSystem
@@ -37,7 +37,9 @@ def outdated(spec: Path, *, osv_url: str | None, output_format: str) -> int:
 
     address = command.DEFAULT_OSV_URL if osv_url is None else osv_url
     if address and not address.startswith(("https://", "http://")):
-        raise click.UsageError(f"--osv-url {address}: expected an address with https:// or http://")
+        raise click.UsageError(
+            f"--osv-url {address}: expected an address that starts with https:// or http://"
+        )
     with show_progress() as progress:
         result = command.find_outdated(spec, address, RealSystem(), progress)
     if output_format == "json":

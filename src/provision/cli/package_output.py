@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 
     from provision.commands.package_changes import PackageChanges
 
-APPLY = click.option(
-    "--apply", "then_apply", is_flag=True, help="Apply the spec after it was locked."
-)
+APPLY = click.option("--apply", "then_apply", is_flag=True, help="Apply the spec after locking it.")
 
 
 def package_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -82,7 +80,9 @@ def split_spec(words: tuple[str, ...]) -> tuple[Path, tuple[str, ...]]:
     specs = [word for word in words if word.endswith((".yaml", ".yml"))]
     packages = tuple(word for word in words if word not in specs)
     if len(specs) > 1:
-        raise click.UsageError(f"two specs are named, {specs[0]} and {specs[1]}")
+        raise click.UsageError(
+            f"only one spec is allowed, but {specs[0]} and {specs[1]} were given"
+        )
     if not packages:
         raise click.UsageError(f"name a package before {specs[0]}")
     return spec_or_default(Path(specs[0]) if specs else None), packages
@@ -95,7 +95,7 @@ def describe_changes(result: PackageChanges) -> str:
     written = [f"changed {result.loaded.path}"] if result.changed else []
     if result.locked.fresh:
         written.append(f"wrote {result.locked.path}")
-    lines = ["; ".join(written) or f"{result.loaded.path} and its lock already have that"]
+    lines = ["; ".join(written) or f"{result.loaded.path} and its lock already contain this"]
     if result.comparison is not None:
         for change in result.comparison.packages:
             before, after, notes = lock_text.describe_package_change(change)

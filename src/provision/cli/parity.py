@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 @SANDBOX
 @OUTPUT_FORMAT_WITH_MARKDOWN
 def parity(files: tuple[str, ...], *, sandbox: bool, output_format: str) -> int:
-    """Show what is proven equal across all targets, and how to prove the rest.
+    """Show what is proven equal across all targets, and how to prove what is not.
 
-    With two captures, machine descriptions or reports, no spec is needed. Exit 1 if a difference is
+    Two captures, machine descriptions or reports need no spec. Exit 1 if a difference is
     proven, 3 if something is not proven yet.
     """
     from provision.cli import console
@@ -65,7 +65,7 @@ def _compare_documents(files: tuple[str, ...], *, sandbox: bool) -> Parity:
 
     if sandbox or len(files) != 2 or not all(file.endswith(".json") for file in files):
         raise UsageError(
-            "expected one spec, or two files that end in .json",
+            "expected one spec, or two .json files",
             why="--sandbox applies to the targets of a spec" if sandbox else "",
             hint="pass two captures, as in: provision parity laptop.json colab.json",
         )

@@ -39,10 +39,12 @@ if TYPE_CHECKING:
 @click.option(
     "--out",
     type=FILE,
-    help="Save the plan; `apply --plan` refuses it if something has changed since.",
+    help="Save the plan to this file; `apply --plan` refuses it if something has changed since.",
 )
 @click.option(
-    "--detailed-exitcode", is_flag=True, help="Exit 0 without changes, 2 with changes, 1 on errors."
+    "--detailed-exitcode",
+    is_flag=True,
+    help="Exit 0 if there are no changes, 2 if there are changes, 1 on errors.",
 )
 @LOCKED
 @ADOPT
@@ -68,7 +70,7 @@ def plan(
     from provision.cli.progress import show_progress
     from provision.cli.session import open_session, print_fit
     from provision.commands import plan as command
-    from provision.commands.shared.target_plans import select_targets
+    from provision.commands.shared.target_selection import select_targets
 
     session = open_session(spec, sandbox=sandbox, faults=faults, offline=offline, apart=out is None)
     with session as (loaded, system):

@@ -26,7 +26,7 @@ from provision.cli.app import (
     ),
 )
 def probe() -> None:
-    """Export the verification for a machine that provision cannot reach."""
+    """Export the probe to verify a machine that provision cannot reach."""
 
 
 @probe.command()
@@ -40,12 +40,12 @@ def probe() -> None:
 @target_option("Check the machine against this target.")
 @OUTPUT_FORMAT
 def export(folder: Path, *, spec: Path | None, target: str | None, output_format: str) -> int:
-    """Write the probe, what it expects, and instructions for running it to FOLDER."""
+    """Write the probe, its expectations, and instructions for running it to FOLDER."""
     from provision.adapters import RealSystem
     from provision.cli import console
     from provision.commands import probe as command
     from provision.commands.shared.load import load_spec
-    from provision.commands.shared.target_plans import select_target
+    from provision.commands.shared.target_selection import select_target
 
     system = RealSystem()
     command.check_output_folder(folder, system)

@@ -18,9 +18,9 @@ from provision.cli.package_output import change_packages, package_options
 )
 @package_options
 def remove(packages: tuple[str, ...], **options: Any) -> int:
-    """Remove packages from the spec, and lock; what only they needed goes with them.
+    """Remove packages from the spec and the lock, with the dependencies that only they need.
 
-    The spec and its lock are written together, or not at all. A word that ends with .yaml or .yml
-    is the spec.
+    The spec and its lock are written together, or not at all. An argument that ends in .yaml or
+    .yml is the spec.
     """
     return change_packages("remove", packages, **options)

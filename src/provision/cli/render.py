@@ -42,7 +42,7 @@ _PENDING_REASON = "the notebook verifies the environment when it runs"
 @click.option(
     "--if-rendered",
     is_flag=True,
-    help="With --check, take any number of specs, and skip those whose notebook was not rendered.",
+    help="With --check, accept any number of specs, and skip those without a rendered notebook.",
 )
 @click.option(
     "--out",
@@ -54,7 +54,7 @@ _PENDING_REASON = "the notebook verifies the environment when it runs"
     "--payload-url",
     default="",
     metavar="URL",
-    help="Write the payload to NAME.payload, and let the cell download it from URL.",
+    help="Write the payload to NAME.payload; the cell downloads it from URL.",
 )
 @LOCK_TIMEOUT
 @OUTPUT_FORMAT
@@ -69,16 +69,18 @@ def render(
     lock_timeout: float,
     output_format: str,
 ) -> int:
-    """Write the notebook and the cell of Colab targets."""
+    """Write the notebook and the cell for Colab targets."""
     from provision.commands import render as command
 
     specs = specs or (spec_or_default(None),)
     if if_rendered and (not check or targets or out or payload_url):
-        hint = "use it as in: provision render --check --if-rendered specs/*.yaml"
-        raise UsageError("--if-rendered needs --check, and no other option", hint=hint)
+        hint = "for example: provision render --check --if-rendered specs/*.yaml"
+        raise UsageError(
+            "--if-rendered requires --check, and cannot be combined with other options", hint=hint
+        )
     if len(specs) > 1 and (not if_rendered or output_format != "text"):
-        hint = "with --check --if-rendered, the text output takes several"
-        raise UsageError("render takes one spec", hint=hint)
+        hint = "several specs are accepted only with --check --if-rendered and text output"
+        raise UsageError("render accepts only one spec", hint=hint)
     options = command.RenderOptions(check, out, payload_url, lock_timeout)
     codes = [
         _render_spec(spec, targets, options, output_format, if_rendered=if_rendered)
@@ -176,14 +178,15 @@ def _print_rendered(loaded: LoadedSpec, target: RenderedTarget) -> None:
         print_text(f"{files[content.notebook_name]}: {describe_edited_copy(cell)}")
     if content.url:
         print_text(
-            f"upload {files[content.payload_name]} to {escape_line(content.url)}: "
-            f"the cell downloads it from there (sha256 {content.sha256})"
+            f"upload {files[content.payload_name]} to {escape_line(content.url)}, from where "
+            f"the cell downloads it (sha256 {content.sha256})"
         )
     if target.folder == context.folder.parent:
         file = content.notebook_name
         print_pending_notebook(loaded, context, file, _PENDING_REASON, rendering.link)
         return
     print_text(
-        f"\n{context.address}: rendered, not verified: {_PENDING_REASON}\n"
-        "files outside the folder of the spec are not recorded, so their report cannot be added"
+        "\n"
+        f"{context.address}: rendered, not verified: {_PENDING_REASON}\n"
+        "files outside the spec's folder are not recorded, so their report cannot be added"
     )

@@ -53,7 +53,7 @@ class DefaultSubcommandGroup(CommandGroup):
 def report() -> None:
     """Show a verification report, or import one from another machine.
 
-    Without COMMAND, `provision report` shows the last report. SPEC may be a report.json.
+    Without COMMAND, `provision report` shows the last report. SPEC can be a report.json.
     """
 
 
@@ -90,7 +90,7 @@ def show(
     if html is not None:
         from provision.views.report.html import render_report
 
-        single_report(reports, "an HTML page shows one report")
+        single_report(reports, "an HTML page shows only one report")
         title = displayed[0].spec_name or "report"
         console.write_output_file(html, render_report(displayed[0], title), system)
     elif output_format == "junit":

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    help="Import the report.json of a notebook or of an exported probe.\n\nExits with the "
-    "code of its verdict. FILE may be - for standard input."
+    help="Import the report.json from a notebook or an exported probe.\n"
+    "\n"
+    "The exit code depends on the verdict. Use - as FILE for standard input."
 )
 @click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
 @click.option(
@@ -40,7 +41,7 @@ def add(
     verbose: bool,
     output_format: str,
 ) -> int:
-    """Import a report and show it; the exit code is that of its verdict."""
+    """Import a report and show it; the exit code depends on its verdict."""
     from provision.adapters import RealSystem
     from provision.cli import console
     from provision.cli.progress import show_progress
@@ -83,8 +84,8 @@ def _print_text(imported: ImportedReport | ImportedProbeReport, *, verbose: bool
         return
     console.print_prose_row(
         "kept as",
-        f"the report of a machine like {address}: `provision parity` counts it, and the verdict "
-        "of the target itself is unchanged",
+        f"the report of a machine like {address}: `provision parity` includes it, but the "
+        "verdict for the target itself does not change",
     )
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     "--spec",
     type=FILE,
     metavar="SPEC",
-    help="Take values that are missing in the report.json from this spec.",
+    help="Take the values that the report.json lacks from this spec.",
 )
 @OUT
 @OUTPUT_FORMAT
@@ -66,7 +66,7 @@ def _build_program(
     from provision.commands.repro import build_check_program, build_stored_check_program
     from provision.commands.shared.load import load_spec
     from provision.commands.shared.stored_reports import read_stored_reports, single_report
-    from provision.commands.shared.target_plans import select_target
+    from provision.commands.shared.target_selection import select_target
     from provision.errors import UsageError
 
     is_report = path.suffix == ".json"
@@ -76,7 +76,7 @@ def _build_program(
             hint="name a report.json with --spec, or the spec alone",
         )
     reports = read_stored_reports(path, targets if spec is None else (), system)
-    report, report_path = single_report(reports, "this program reproduces one report")
+    report, report_path = single_report(reports, "a program reproduces only one report")
     if spec is not None:
         loaded = load_spec(spec, system)
         target = select_target(loaded, targets[0] if targets else None)

@@ -56,24 +56,24 @@ class PassthroughCommand(click.Command):
     "--monitor/--no-monitor",
     default=True,
     show_default=True,
-    help="Record how much RAM, shared memory and GPU the program uses.",
+    help="Record how much RAM, shared memory and GPU memory the program uses.",
 )
 @click.pass_obj
 def run(argv: tuple[str, ...], *, spec: Path, target: str | None, monitor: bool) -> int:
     """Run a program in the environment, with its variables, paths and secrets.
 
-    At the end, prints the peak memory; `provision report run` shows the details.
+    Prints the peak memory use at the end; `provision report run` shows the details.
     """
     from provision.adapters import RealSystem
     from provision.adapters.monitored_process import exit_with_signal
     from provision.cli import console
     from provision.commands import run as command
     from provision.commands.shared.load import load_spec
-    from provision.commands.shared.target_plans import select_target
+    from provision.commands.shared.target_selection import select_target
 
     if not argv:
         raise click.UsageError(
-            "no program is named; write it after --, for example: provision run -- python train.py"
+            "no program is given; write it after --, for example: provision run -- python train.py"
         )
     system = RealSystem()
     loaded = load_spec(spec, system)
@@ -115,9 +115,9 @@ def print_run_summary(record: Path, show_command: str, system: System) -> None:
 def _missing_record_reason(record: Path, system: System) -> str:
     folder = os.path.relpath(record.parent)
     if not system.platform().startswith("linux"):
-        return "runs are recorded on Linux only"
+        return "runs are recorded only on Linux"
     if not system.exists(record.parent):
         return f"{folder} does not exist"
     if not system.is_writable(record.parent):
         return f"{folder} is not writable"
-    return "the monitor ended before it wrote a record"
+    return "the monitor ended before writing a record"

@@ -41,21 +41,21 @@ def sandbox() -> None:
     "faults",
     multiple=True,
     metavar="NAME[:ARGUMENT]",
-    help="Simulate a failure (provision sandbox faults); repeatable.",
+    help="Simulate a failure (`provision sandbox faults` lists them); repeatable.",
 )
 @click.option(
     "--port",
     type=NumberWithin(int, 0, 65535),
     default=0,
     metavar="PORT",
-    help="Serve REST on this port; default: 0, any free port.",
+    help="Serve REST on this port; default: 0, which selects a free port.",
 )
 @click.option(
     "--grpc-port",
     type=NumberWithin(int, 0, 65535),
     default=0,
     metavar="PORT",
-    help="Serve gRPC on this port; default: 0, any free port.",
+    help="Serve gRPC on this port; default: 0, which selects a free port.",
 )
 @click.option(
     "--delay",
@@ -64,7 +64,9 @@ def sandbox() -> None:
     metavar="SECONDS",
     help="Delay each operation and the start of each instance; default: 0.",
 )
-@output_format_option("text", "json", text="Set the format of the endpoints; json is one line.")
+@output_format_option(
+    "text", "json", text="Set the output format for the endpoints; json prints one line."
+)
 def up(
     *,
     folder: Path,

@@ -16,9 +16,9 @@ from provision.cli.app import examples
 )
 @click.argument("of", type=click.Choice(["spec", "report", "lint"]), default="spec")
 def schema(of: str) -> int:
-    """Print the JSON Schema of specs, of reports or of the findings of lint.
+    """Print the JSON Schema for specs, reports or lint findings.
 
-    The schema of specs (draft 7) is for editors, the schemas of reports and of findings (draft
+    The schema for specs (draft 7) is for editors; the schemas for reports and findings (draft
     2020-12) are for programs that read them.
     """
     from provision.cli import console

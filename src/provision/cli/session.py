@@ -127,7 +127,7 @@ def load_session_spec(
         and all(declared.for_target(name).gpu.is_none for name in declared.targets)
     ):
         raise UsageError(
-            f"--fault {_WRONG_GPU_FAULT} needs a GPU that it can replace",
+            f"--fault {_WRONG_GPU_FAULT} needs a GPU to replace",
             why="the spec declares gpu: none",
             hint="declare a GPU, or choose another fault",
         )
@@ -144,7 +144,7 @@ def import_dropped_reports(
     try:
         result = process_inbox(loaded, system, console.print_note, lock_wait_s=lock_timeout)
     except StateError as error:
-        console.print_note(f"reports in the inbox were not processed: {error.what}")
+        console.print_note(f"the reports in the inbox were not processed: {error.what}")
         return InboxResult()
     for report in result.imported:
         console.print_note(f"imported the report in the inbox of {report.context.address}")
@@ -173,5 +173,5 @@ def print_fit(loaded: LoadedSpec, names: tuple[str, ...], system: RealSystem) ->
     for target in fit_of_recorded_run(loaded, names, system):
         if not target.resources:  # the program ended before anything was measured
             continue
-        label = "warning: the recorded run does not fit " if target.fits is False else "fit: "
+        label = "warning: the recorded run does not fit on " if target.fits is False else "fit: "
         print_note(label + summarize_target(target))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @SANDBOX
 @OUTPUT_FORMAT
 def status(spec: Path, *, sandbox: bool, output_format: str) -> int:
-    """Show what exists, whether it is current, and its last verdict."""
+    """Show what exists, whether it is up to date, and its last verdict."""
     from provision.cli import console
     from provision.cli.session import import_dropped_reports, open_session, print_fit
     from provision.commands import status as command

@@ -22,7 +22,9 @@ _IMPATIENT = {"UV_HTTP_TIMEOUT": "5", "UV_HTTP_CONNECT_TIMEOUT": "3", "UV_HTTP_R
 
 
 def _version_option(name: str, subject: str) -> Decorator:
-    return click.option(name, metavar="VERSION", help=f"With --gpu: require this {subject}.")
+    return click.option(
+        name, metavar="VERSION", help=f"With --gpu: require this version of {subject}."
+    )
 
 
 @click.command(
@@ -37,12 +39,12 @@ def _version_option(name: str, subject: str) -> Decorator:
     "--gpu",
     metavar="NAME[:COUNT]",
     shell_complete=completed_by("gpus"),
-    help="Search for this GPU: L4, V100:2, none; needs no spec.",
+    help="Search for this GPU, such as L4, V100:2 or none; needs no spec.",
 )
 @_version_option("--torch", "torch, such as 2.11")
 @_version_option("--transformers", "transformers, such as 5.13")
 @_version_option("--python", "Python, such as 3.12")
-@_version_option("--cuda", "CUDA version of the torch build, such as 12.8")
+@_version_option("--cuda", "CUDA in the torch build, such as 12.8")
 @click.option(
     "--precision",
     type=click.Choice(["fp32", "tf32", "fp16", "bf16", "fp8"]),
@@ -54,13 +56,13 @@ def _version_option(name: str, subject: str) -> Decorator:
     default=3,
     metavar="NUMBER",
     show_default=True,
-    help="Show at most this many combinations, up to 20.",
+    help="Maximum number of combinations to show (no more than 20).",
 )
 @click.option(
     "--resolve/--no-resolve",
     default=None,
-    help="Require that uv resolves each combination, or do not try; default: try for half a "
-    "minute if the network is there.",
+    help="Require uv to resolve each combination, or do not try; default: try for half a "
+    "minute if the network is available.",
 )
 @OFFLINE
 @OUTPUT_FORMAT

@@ -80,7 +80,7 @@ def verify(
     from provision.cli.session import import_dropped_reports, open_session
     from provision.commands import verify as command
     from provision.commands.shared.report_store import VerificationResult
-    from provision.commands.shared.target_plans import select_targets
+    from provision.commands.shared.target_selection import select_targets
     from provision.errors import UsageError
 
     if before and only:
@@ -136,7 +136,7 @@ def _verify_before(
                 console.print_lock_findings(lock, loaded)
                 color, width = console.supports_color(sys.stderr), console.text_width(sys.stderr)
                 console.print_stderr(render_text(plan, lock.change, color, width))
-                console.confirm("Run this?", yes=yes, doing="verify --before")
+                console.confirm("Run this job?", yes=yes, doing="verify --before")
 
         return verify_before(
             *(loaded, names, system, confirm, progress), lock_wait_s=lock_timeout, failed=failed

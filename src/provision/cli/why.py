@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 def why(
     trace: str, *, spec: Path | None, report: Path | None, fix: bool, output_format: str
 ) -> int:
-    """Explain an error, and show which of its causes applies here.
+    """Explain an error, and show which of its possible causes applies here.
 
-    TRACE is a file with the text of the error, a notebook with its saved output, or - for standard
+    TRACE is a file with the error text, a notebook with its saved output, or - for standard
     input. Exit 1 if it contains no known error.
     """
     from provision.adapters import RealSystem
@@ -75,8 +75,8 @@ def read_error_text(trace: str, system: RealSystem) -> str:
     except ExternalError as error:
         hint = (
             error.hint
-            or "name a file with the text of the error, or pipe it in: python train.py 2>&1 | "
-            "provision why -"
+            or "name a file that contains the error text, or pipe the error in: python "
+            "train.py 2>&1 | provision why -"
         )
         raise ExternalError(error.what, why=error.why, hint=hint) from error
     text, left_out = extract_error_text(content, name)

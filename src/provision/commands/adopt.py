@@ -13,7 +13,7 @@ from provision.errors import UsageError
 from provision.state import Ledger, build_kernel_name
 from provision.state_store import LocalStore
 
-_RECORD_DROPPED = "belongs to the other folder: its record is removed"
+_RECORD_DROPPED = "belongs to the other folder, so its record is removed"
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,7 @@ def capture(
 
     def read(interpreter: Path, reason: str = "") -> tuple[str, str]:
         text = _read_capture(interpreter, environment, run_program)
-        return text, f"{reason}{_describe(text)} of {interpreter}"
+        return text, f"{reason}{_describe(text)} in {interpreter}"
 
     path = environment.get("PATH")
     if python is not None:
@@ -65,11 +65,11 @@ def capture(
         return read(Path(shutil.which(str(python), path=path) or python).absolute())
     first = shutil.which("python3", path=path) or shutil.which("python", path=path)
     if first is None:
-        return read(own, "there is no Python on PATH; using the one that runs provision: ")
+        return read(own, "there is no Python on PATH; using the Python that runs provision: ")
     try:
         return read(Path(first))
     except ProvisionError as error:
-        return read(own, f"{error.what}; using the one that runs provision: ")
+        return read(own, f"{error.what}; using the Python that runs provision: ")
 
 
 def _describe(text: str) -> str:
@@ -113,7 +113,7 @@ def check_output_path(out: Path, reader: Reader, *, force: bool) -> None:
     if reader.exists(out / ".."):  # only a folder has a parent entry
         raise Refused(
             f"{out} is a folder",
-            hint=f"give the path of a file, such as {out / 'capture.json'}",
+            hint=f"use the path of a file, such as {out / 'capture.json'}",
         )
     if reader.exists(out) and not force:
         raise Refused(
@@ -143,5 +143,5 @@ def _read_capture(
     except (ValueError, RecursionError):
         document = None
     if result.code or not isinstance(document, dict) or document.get("schema") != CAPTURE_SCHEMA:
-        raise interpreter_error(python, "cannot make a capture", result, environment, run_program)
+        raise interpreter_error(python, "cannot create a capture", result, environment, run_program)
     return json.dumps(document, indent=1) + "\n"

@@ -52,7 +52,7 @@ _PYTHON_OF_COLAB = "IMG020"
 """The rule about the Python of a runtime; IMP006 reports the range that a project requires."""
 _OF_CELLS = ("NTB013", "NTB014")
 """Rules about cells and commands that cannot be read, which the import leaves out too."""
-_OF_CONDA = "it is a conda package, and the rules cover Python packages only"
+_OF_CONDA = "it is a conda package, and the rules cover only Python packages"
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,13 +327,13 @@ def _find_mistakes(project: ImportedProject) -> Iterator[Diagnostic]:
             "files-contradict",
             conflict.message,
             conflict.other,
-            why="Only the first of the two was checked.",
+            why="The two lines contradict each other, and only the first was checked.",
             hint="correct one of them",
             related=(RelatedLocation(conflict.where, "this one was checked"),),
         )
     for part in project.leftovers:
         if part.kind == "refused":
-            why = part.why or "pip refuses the file because of this line."
+            why = part.why or "pip rejects the file because of this line."
             yield make_finding("line-refused", part.message, part.span, why=why, hint=part.help)
         elif part.kind == "unread":
             why = part.why or "Its packages are not checked."

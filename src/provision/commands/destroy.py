@@ -57,7 +57,8 @@ def destroy(
         if path.exists():
             return ()
         raise UsageError(
-            f"{path} does not exist, and nothing was created next to it", hint="check the file name"
+            f"{path} does not exist, and no state or resources are recorded next to it",
+            hint="check the file name",
         )
     shown = _removals(path, names, store.load_ledger(), folder, everything=everything)
     if not shown:
@@ -109,7 +110,9 @@ def _remove_state_folder(folder: Path, system: System, progress: ProgressCallbac
         if system.list_folder(folder / name) == ():
             system.perform(RemoveTree(folder / name), progress)
         elif system.exists(folder / name):
-            progress(f"{folder / name} is kept: it contains files that this state does not list")
+            progress(
+                f"{folder / name} is kept because it contains files that the state does not list"
+            )
     if system.list_folder(folder) in ((), (".gitignore",)):
         system.perform(RemoveTree(folder), progress)
 
@@ -132,18 +135,18 @@ def _removals(
         if name not in targets:
             raise UsageError(
                 f"nothing is recorded for target {name}",
-                hint=f"recorded: {', '.join(targets) or 'nothing'}",
+                hint=f"recorded targets: {', '.join(targets) or 'none'}",
             )
     if not targets and not path.exists():
         raise UsageError(
             f"{path} does not exist, and nothing is recorded for it",
-            hint=f"recorded: {', '.join(addresses) or 'nothing'}",
+            hint=f"recorded targets: {', '.join(addresses) or 'none'}",
         )
     if len(targets) > 1 and not names and not everything:
         raise UsageError(
             f"{path.stem} has several targets",
             why=", ".join(targets.values()),
-            hint="select targets with --target, or all of them with --all",
+            hint="select targets with --target, or all targets with --all",
         )
     return tuple(
         action

@@ -103,8 +103,8 @@ def _diff_snapshots(
     if a.path.resolve() == b.path.resolve():
         raise UsageError(
             f"{a.given} and {b.given} are the same file",
-            why="a file does not differ from itself",
-            hint="pass the capture of another machine, or of this one at another time",
+            why="comparing a file with itself shows no differences",
+            hint="use a capture from another machine, or from this machine at a different time",
         )
     snapshots = [
         read_snapshot(side.content, str(side.path), name)
@@ -136,14 +136,14 @@ def _target_report_path(side: str, loaded: LoadedSpec | None, reader: Reader) ->
         targets = f"to compare targets, add their spec: provision diff {side} ... --spec SPEC"
         raise UsageError(
             f"{side} is not a report or a capture",
-            why="the name of a report or a capture ends in .json",
+            why="the file name of a report or a capture must end in .json",
             hint=meant or targets,
         )
     side = loaded.target_name(side)
     if side not in loaded.spec.targets:
         raise UsageError(
             f"the spec has no target {side}",
-            hint=f"pass one of its targets ({', '.join(loaded.spec.targets)}) or a report.json",
+            hint=f"use one of its targets ({', '.join(loaded.spec.targets)}) or a report.json",
         )
     path = loaded.report_folder(side) / "report.json"
     if not reader.exists(path):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import provision
 from provision.commands.shared.interpreters import interpreter_error
 from provision.errors import ProvisionError
-from provision.verification import probe_zipapp
+from provision.verification.device_files import probe_zipapp
 
 if TYPE_CHECKING:
     from provision.agent.core.process import ProcessResult
@@ -53,11 +53,11 @@ def env(
         return read(Path(shutil.which(str(python), path=path) or python).absolute()), ""
     first = shutil.which("python3", path=path) or shutil.which("python", path=path)
     if first is None:
-        return read(own), "there is no Python on PATH; using the one that runs provision"
+        return read(own), "there is no Python on PATH; using the Python that runs provision"
     try:
         return read(Path(first)), ""
     except ProvisionError as error:
-        remark = f"using the Python that runs provision, not the one on PATH: {error.what}"
+        remark = f"using the Python that runs provision instead of the one on PATH: {error.what}"
         return read(own), remark
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from provision.agent.probe.model import Check
 
 _BUG = (
-    "A rule failed while it checked the spec. This is a bug in provision, not in the spec: the "
+    "A rule failed while checking the spec. This is a bug in provision, not in the spec: the "
     "problem that this rule looks for was not checked. All other rules ran."
 )
 _AREA, _MOST = 3, 3
@@ -47,7 +47,7 @@ def find_page(word: str) -> RulePage:
             f"{check.id} is a check of `provision verify`, not a lint finding: {check.title}",
             hint=hint,
         )
-    hint = "each finding starts with its id, as in: error[PKG001]"
+    hint = "use the id at the start of a finding, as in error[PKG001]"
     if similar := _similar_names(word, pages):
         hint = f"did you mean {' or '.join(filter(None, (', '.join(similar[:-1]), similar[-1])))}?"
     raise CheckFailed(f"there is no finding called {word[:64]}", hint=hint)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import assert_never
@@ -12,7 +13,7 @@ from provision.agent.probe.proofs.launch import Launch
 from provision.commands.lock import ensure_lock
 from provision.commands.shared.launch import build_launch
 from provision.commands.shared.load import LoadedSpec
-from provision.commands.shared.target_plans import list_targets, select_target
+from provision.commands.shared.target_selection import list_targets, select_target
 from provision.effects.conda import CondaChannel
 from provision.effects.system import ProgressCallback, Reader, System
 from provision.errors import ExternalError, Refused, UsageError
@@ -63,10 +64,13 @@ def export(
     loaded: LoadedSpec,
     form: ExportFormat,
     target: str | None,
+    folder: Path,
     system: System,
     progress: ProgressCallback,
 ) -> ExportedLock:
     """Return a target's part of the lock in another tool's format; `pylock` reads the indexes.
+
+    Paths in it are relative to `folder`.
 
     Raises:
         LockError: the lock is missing or stale, or an index no longer has a file.
@@ -74,16 +78,8 @@ def export(
     """
     lock = ensure_lock(loaded, system, progress, frozen=True).lock
     targets = _target_names(loaded, lock, target)
-    part = view_target(lock, targets[0])
-    origins = [viewed.package for viewed in part.packages if viewed.package.origin is not None]
-    if origins:
-        named = (f"{one.name}: {one.origin.description}" for one in origins if one.origin)
-        raise Refused(
-            "packages from paths and repositories cannot be exported yet",
-            why="\n".join(named),
-            hint="serve their wheels from an index under `indexes`",
-        )
-    text = _text(loaded, form, lock, targets[0], system, progress)
+    part = _with_paths_from(folder, loaded, view_target(lock, targets[0]))
+    text = _text(loaded, form, lock, targets[0], part, system, progress)
     return ExportedLock(
         text,
         targets,
@@ -141,16 +137,17 @@ def _text(
     form: ExportFormat,
     lock: Lock,
     target: str,
+    part: TargetView,
     system: System,
     progress: ProgressCallback,
 ) -> str:
-    part = view_target(lock, target)
     match form:
         case ExportFormat.PYLOCK:
-            return pylock.render_pylock(
-                part, resolve_file_urls(part, loaded.facts, system, progress)
-            )
+            indexed = replace(part, packages=part.indexed)
+            addresses = resolve_file_urls(indexed, loaded.facts, system, progress)
+            return pylock.render_pylock(part, addresses)
         case ExportFormat.REQUIREMENTS:
+            _refuse_sources_without_hash(part)
             return requirements.render_requirements(part)
         case ExportFormat.CYCLONEDX:
             return cyclonedx.render_cyclonedx(
@@ -183,12 +180,37 @@ def _text(
             assert_never(form)
 
 
+def _with_paths_from(folder: Path, loaded: LoadedSpec, part: TargetView) -> TargetView:
+    """Return a part of the lock whose paths are relative to a folder."""
+    packages = []
+    for viewed in part.packages:
+        origin = viewed.package.origin
+        if origin is not None and origin.path:
+            path = os.path.relpath(loaded.source.root / origin.path, folder)
+            moved = replace(origin, path=Path(path).as_posix())
+            viewed = replace(viewed, package=replace(viewed.package, origin=moved))  # noqa: PLW2901
+        packages.append(viewed)
+    return replace(part, packages=tuple(packages))
+
+
+def _refuse_sources_without_hash(part: TargetView) -> None:
+    origins = {one.package.name: one.package.origin for one in part.packages}
+    sources = {name: origin for name, origin in origins.items() if origin and not origin.is_wheel}
+    if sources:
+        raise Refused(
+            "a requirements file with hashes cannot have folders or repositories",
+            why="\n".join(f"{name}: {origin.description}" for name, origin in sources.items()),
+            hint="use --format pylock or --format pyproject, or build their wheels and list these "
+            "in `packages`",
+        )
+
+
 def _render_launch(form: ExportFormat, launch: Launch) -> str:
     if form is ExportFormat.DEEPSPEED and not launch.zero_stage:
         raise UsageError(
             "there is no DeepSpeed configuration to write",
-            why=f"the spec declares strategy: {launch.strategy}",
-            hint="set strategy: deepspeed-zero2 or deepspeed-zero3",
+            why=f"the spec declares `strategy: {launch.strategy}`",
+            hint="set `strategy: deepspeed-zero2` or `strategy: deepspeed-zero3`",
         )
     if form is ExportFormat.ACCELERATE:
         return launch_files.render_accelerate_config(launch)
@@ -209,15 +231,15 @@ def _own_channels(part: TargetView, loaded: LoadedSpec) -> dict[str, str]:
 def _refuse_without_conda(part: TargetView, form: ExportFormat, loaded: LoadedSpec) -> None:
     if not part.conda:
         raise Refused(
-            f"the format {form} needs a target with manager: conda",
+            f"the format {form} needs a target with `manager: conda`",
             why="this target's Python does not come from conda",
-            hint="use another format",
+            hint="use a different format",
         )
     if len(part.environments) > 1:
         platforms = ", ".join(environment.platform for environment in part.environments)
         fields = f"`extends: {loaded.path.name}` and `platforms: [{part.environments[0].platform}]`"
         raise Refused(
-            f"the format {form} covers one platform only",
-            why=f"conda builds differ by platform, and {loaded.path} lists {platforms}",
+            f"the format {form} covers only one platform",
+            why=f"conda builds differ between platforms, and {loaded.path} lists {platforms}",
             hint=f"write a second spec next to it with {fields}, then lock and export it",
         )

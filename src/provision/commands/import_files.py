@@ -103,7 +103,7 @@ def _write_spec(
     starter = choose_targets(project, kinds, gpu, facts)
     spec = write_spec(project, starter.targets, gpu=starter.gpu, comments=starter.comments)
     spec = spec._replace(text=first_line + spec.text)
-    checked = check_spec_text(out or DEFAULT_NAME, spec.text, facts)
+    checked = check_spec_text(out or DEFAULT_NAME, spec.text, facts, reader)
     missing = _find_uninstalled(paths, checked, reader)
     project = project._replace(leftovers=(*project.leftovers, *missing))
     return ImportResult(
@@ -132,8 +132,8 @@ def _find_uninstalled(
             yield Leftover(
                 found.span,
                 f"{found.module} is imported, but no cell installs {package}",
-                "Colab has it preinstalled; another place may not have it",
-                f"add {package} to packages",
+                "it is preinstalled on Colab, but may be missing elsewhere",
+                f"add {package} to `packages`",
             )
 
 
@@ -147,7 +147,7 @@ def check_output_path(path: Path, reader: Reader, *, force: bool) -> None:
     if path.suffix not in (".yaml", ".yml"):
         raise UsageError(
             f"{path} is not a valid name for a spec",
-            why="the name of a spec ends in .yaml or .yml",
+            why="the file name of a spec must end in .yaml or .yml",
             hint=f"use a name such as {DEFAULT_NAME}",
         )
     if reader.exists(path) and not force:
@@ -170,9 +170,9 @@ def check_groups(files: Sequence[ImportedFile], groups: Collection[str]) -> None
         if group not in existing:
             named = f"the files have {', '.join(sorted(existing))}" if existing else ""
             raise UsageError(
-                f"no file has the group {group}",
+                f"none of the files has the group {group}",
                 why=named or "the files have no groups or extras",
-                hint="leave out --group, or name a group of the files",
+                hint="omit --group, or use a group that is in the files",
             )
 
 

@@ -89,15 +89,15 @@ def lint(
     notebooks = tuple(file.path for file in files if file.path.suffix.lower() == ".ipynb")
     if options.notebook_spec is not None and not notebooks:
         raise UsageError(
-            "--spec is for notebooks, but no notebook was given",
+            "--spec applies only to notebooks, but no notebook was given",
             hint="add a notebook, or check the spec with "
             f"`{format_command('lint', options.notebook_spec)}`",
         )
     compares = options.base is not None or options.baseline is not None
     if compares and notebooks and not options.skip_foreign:
         raise UsageError(
-            "--diff-base and --baseline are for specs, but a notebook was given",
-            hint="check notebooks in a separate call",
+            "--diff-base and --baseline apply only to specs, but a notebook was given",
+            hint="check notebooks in a separate command",
         )
     specs = tuple(file for file in files if file.path not in notebooks)
     if options.skip_foreign:
@@ -105,7 +105,7 @@ def lint(
             progress(f"skipped {escape_line(str(word))}: {error.why}")
         unmatched = ()
         for path in notebooks:
-            progress(f"skipped {escape_line(str(path))}: a notebook, not a spec")
+            progress(f"skipped {escape_line(str(path))}: it is a notebook, not a spec")
         notebooks = ()
     from_notebooks = LintResult((), {})
     if notebooks:
@@ -145,8 +145,8 @@ def _apply_baseline(
     documents = tuple(map(baseline.apply, documents))
     if baseline.stale:
         progress(
-            f"{escape_line(str(path))} has {pluralize(baseline.stale, 'finding')} that no longer "
-            "occur: write it again with --write-baseline"
+            f"{escape_line(str(path))} has {pluralize(baseline.stale, 'finding')} that no "
+            "longer occur; update it with --write-baseline"
         )
     return documents
 
@@ -210,7 +210,7 @@ class _SpecLinter:
             not self.options.skip_foreign and any(map(_has_spec_keys, checked))
         ):
             reason = "(it has no `apiVersion: provision/...`, and its name does not match"
-            return self._skip(path, f"not a spec {reason} provision*.yaml)")
+            return self._skip(path, f"it is not a spec {reason} provision*.yaml)")
         if not self.options.applied:
             return checked
         try:

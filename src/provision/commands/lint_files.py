@@ -55,11 +55,13 @@ def find_files(words: Iterable[Path]) -> tuple[tuple[InputFile, ...], tuple[Unma
         count = 0
         for count, path in enumerate(matches, start=1):
             if count > MAX_FILES:
-                hint = "name a smaller folder, or a pattern such as 'specs/*.yaml'"
+                hint = "use a smaller folder, or a pattern such as 'specs/*.yaml'"
                 raise UsageError(f"{word} matches more than {MAX_FILES} files", hint=hint)
             files.setdefault(path, False)
         if not count:
-            why = "the folder has no *.yaml file" if word.is_dir() else "no file matches it"
+            why = (
+                "the folder has no *.yaml file" if word.is_dir() else "no file matches the pattern"
+            )
             unmatched.append((word, SourceError(f"{word} matches no file", why=why)))
     return tuple(InputFile(*item) for item in files.items()), tuple(unmatched)
 

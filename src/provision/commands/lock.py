@@ -77,8 +77,8 @@ class LockResult:
             return ""
         more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
         return (
-            "warning: no index or other source has confirmed the hashes of these packages from "
-            f"this machine's files: {', '.join(names[:_MAX_NAMES])}{more}"
+            "warning: the hashes of these packages come from files on this machine, and no "
+            f"index or other source has confirmed them: {', '.join(names[:_MAX_NAMES])}{more}"
         )
 
 

@@ -28,8 +28,8 @@ _FLAVOUR = re.compile(r"cpu|cu\d{3,4}")
 _NUMBERS = re.compile(r"\d+(\.\d+)*(\+\w+)?")
 _RANKS = list(Severity)
 _OLD_LOCK_HINT = (
-    "pass a lock that this version can read, as in: git show main:SPEC.lock | provision lock "
-    "SPEC.yaml --diff -"
+    "use a lock that this version of provision can read, as in: git show main:SPEC.lock | "
+    "provision lock SPEC.yaml --diff -"
 )
 
 
@@ -47,7 +47,7 @@ def read_old_lock(path: Path | None, piped: bytes, reader: Reader) -> tuple[str,
         if len(content) > MAX_LOCK_BYTES:
             raise LockError(f"{name} is larger than {MAX_LOCK_BYTES >> 20} MiB")
         if path is None and not content.strip():
-            why = "--diff - reads the older lock from it"
+            why = "--diff - reads the older lock from standard input"
             raise UsageError("standard input is empty", why=why)
         return name, loads(content.decode("utf-8", "replace"), name)
     except ProvisionError as error:

@@ -44,11 +44,14 @@ def _canonical_name(name: str, known: set[str]) -> str:
         canonical = str(canonicalize_name(name, validate=True))
     except InvalidName:
         raise UsageError(
-            f"--upgrade {name}: not the name of a package",
-            why="--upgrade takes names without versions; the spec sets the allowed versions",
+            f"--upgrade {name}: not a valid package name",
+            why="--upgrade accepts only names without versions; the spec sets the allowed versions",
         ) from None
     if canonical not in known:
-        hint = "use a package of the spec or its lock; --upgrade without a name upgrades all"
+        hint = (
+            "use a package from the spec or its lock; --upgrade without a name upgrades all "
+            "packages"
+        )
         if near := nearest_words(canonical, sorted(known), most=1):
             hint = f"did you mean {near[0]}?"
         raise UsageError(

@@ -34,7 +34,7 @@ def list_orphans(specs: Iterable[LoadedSpec], system: System) -> OrphanList:
     if not listings:
         raise UsageError(
             f"no project to search: none of these specs has a target of kind {' or '.join(kinds)}",
-            hint="list the specs whose instances may still exist",
+            hint="pass the specs whose instances may still exist",
         )
     failed = {place: error for listing in listings for place, error in listing.failed.items()}
     return OrphanList(tuple(orphan for listing in listings for orphan in listing.orphans), failed)

@@ -71,5 +71,5 @@ def find_outdated(
         except NetworkError as error:
             unchecked.append(f"{error.what}: {error.why}")
     else:
-        unchecked.append("known vulnerabilities were not queried: no address is set")
+        unchecked.append("known vulnerabilities were not queried: no service address is set")
     return OutdatedResult(loaded.lock_path, tuple(items), tuple(unchecked))

@@ -71,8 +71,8 @@ def remove_packages(
             names.append(str(canonicalize_name(package, validate=True)))
         except InvalidName:
             raise UsageError(
-                f"{package}: not the name of a package",
-                hint="name it without extras and version, as in: provision remove numpy",
+                f"{package}: not a valid package name",
+                hint="use the name without extras or a version, as in: provision remove numpy",
             ) from None
     return _change_packages(path, (), tuple(names), system, progress)
 
@@ -86,7 +86,7 @@ def _change_packages(
 ) -> PackageChanges:
     names = [requirement.key for requirement in added] + list(removed)
     if twice := next((name for name in names if names.count(name) > 1), None):
-        raise UsageError(f"{twice} is named twice", hint="name each package once")
+        raise UsageError(f"{twice} is given twice", hint="give each package only once")
     check_spec_name(path, system)
     source = check_single_document(path, system, load_facts()).source
     text = source.texts[source.name]
@@ -124,7 +124,7 @@ def _parse(package: str) -> WrittenRequirement:
         return parse_requirement(package)
     except InvalidRequirement:
         raise UsageError(
-            f"{package}: not a requirement of a package from an index",
+            f"{package}: not a requirement for a package from an index",
             hint=suggest_requirement(package) or "use a form such as 'transformers[torch]>=5.13'",
         ) from None
 
@@ -143,8 +143,8 @@ def _refuse_unlisted(name: str, source: Source, path: Path) -> None:
                 hint="remove it there",
             )
     near = nearest_words(name, own, most=1)
-    hint = f"did you mean {near[0]}?" if near else f"it lists {', '.join(own) or 'no package'}"
-    raise UsageError(f"{name} is not among the packages of {path}", hint=hint)
+    hint = f"did you mean {near[0]}?" if near else f"it lists {', '.join(own) or 'no packages'}"
+    raise UsageError(f"{path} does not list the package {name}", hint=hint)
 
 
 def _key(written: str) -> str:

@@ -19,7 +19,8 @@ from provision.lock.conda_request import conda_provided_versions, to_index_name
 from provision.state import Ledger
 from provision.targets import TargetContext, find_driver, get_driver
 from provision.targets.capabilities import VerifiesImage
-from provision.verification import Report, expectations_of, probe_digest, read_report
+from provision.verification import Report, read_report
+from provision.verification.device_files import expectations_of, probe_digest
 from provision.verification.parity import evaluate_parity
 from provision.verification.parity_model import (
     DeclaredEnvironment,
@@ -74,7 +75,7 @@ def _assess_target(
     if environment is None:
         return replace(
             missing,
-            why=f"the lock has no environment for it on {platform}",
+            why=f"the lock has no environment for this target on {platform}",
             prove=f"run `provision parity` on one of {', '.join(loaded.spec.platforms)}",
         )
     context = get_driver_and_context(loaded, lock, name, reader)[1]
@@ -172,14 +173,14 @@ def _stale_reason(report: Report, context: TargetContext) -> str:
         get_driver(context).get_interpreter(context).prefix,
     )
     if report.environment_digest != expectations["lock"]["environment_digest"]:
-        return "its report is for another lock"
+        return "its report is for a different lock"
     if report.document["spec"].get("digest") != expectations["spec"]["digest"]:
-        return "its report is for another spec"
+        return "its report is for a different spec"
     if context.code is not None and report.values.get("code.digest") != context.code.digest:
-        return "its report is for other code"
+        return "its report is for different code"
     tool = report.document.get("tool")
     if not isinstance(tool, Mapping) or tool.get("probe_sha256") != probe_digest():
-        return "its report is from another version of the probe"
+        return "its report is from a different version of the probe"
     return ""
 
 

@@ -13,7 +13,7 @@ from provision.effects.local import MakeFolder, WriteFile
 from provision.effects.system import ProgressCallback, Reader, System
 from provision.errors import Refused, UsageError
 from provision.targets import TargetContext
-from provision.verification import probe_zipapp
+from provision.verification.device_files import probe_zipapp
 
 EXPORTED_FILES = ("probe.pyz", "expectations.json", "README.txt")
 _REPORT = "report.json"
@@ -66,7 +66,7 @@ def check_output_folder(folder: Path, reader: Reader) -> None:
     if reader.exists(folder) and not folder.is_dir():
         raise UsageError(
             f"{folder} is a file",
-            why="the probe is exported into a folder",
+            why="`provision probe export` needs a folder to write to",
             hint="choose a folder that does not exist yet",
         )
     names, readme = reader.list_folder(folder), folder / "README.txt"
@@ -93,18 +93,18 @@ def _readme(exported: ProbeExport) -> str:
     return f"""{_README_MARKER}.
 
 It checks whether an environment is the one that {declared}, and whether training works in it.
-Copy the folder to that machine. In the folder, run this with the environment's own Python instead \
-of PYTHON (3.10 or newer; no network is needed):
+Copy the folder to the machine with that environment. In the folder, run this with the \
+environment's own Python in place of PYTHON (3.10 or newer; no network is needed):
 
     {exported.run}
 
-It exits with 0 if verified, 1 if failed, 2 without a verdict and 3 if unverified, and writes \
-{_REPORT}. The variables and folders that the spec sets under `env`, `secrets` and `paths` have to \
-exist.
-Copy {_REPORT} back without changing it, and import it in the folder of the spec:
+The exit code is 0 for verified, 1 for failed, 2 for no verdict and 3 for unverified. The command \
+writes {_REPORT}. The variables and folders that the spec declares under `env`, `secrets` and \
+`paths` must exist.
+Copy {_REPORT} back without changing it, and import it in the spec's folder:
 
     {exported.import_command}
     provision diff OTHER.json {_REPORT}        # compare it with another report
 
-Describe this machine, without any expectations:   PYTHON probe.pyz env
+Describe this machine without any expectations:   PYTHON probe.pyz env
 """

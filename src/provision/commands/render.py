@@ -9,11 +9,9 @@ from pathlib import Path
 from provision.commands.lock import ensure_lock
 from provision.commands.shared.executor import open_executor
 from provision.commands.shared.load import LoadedSpec
-from provision.commands.shared.target_plans import (
-    get_driver_and_context,
-    list_targets,
-    raise_refusals,
-)
+from provision.commands.shared.package_contents import build_wheels
+from provision.commands.shared.target_plans import get_driver_and_context, raise_refusals
+from provision.commands.shared.target_selection import list_targets
 from provision.effects.local import MakeFolder, WriteFile
 from provision.effects.system import ProgressCallback, Reader, System
 from provision.errors import UsageError
@@ -80,10 +78,11 @@ def render(
     if options.payload_url and not _URL.fullmatch(options.payload_url):
         raise UsageError(
             f"{options.payload_url} is not a valid URL for the payload",
-            hint="use an https URL, as in https://example.com/NAME.payload",
+            hint="use an HTTPS URL, such as https://example.com/NAME.payload",
         )
     targets = _select_targets(loaded, names)
     lock = ensure_lock(loaded, system, progress, frozen=True).lock
+    build_wheels(loaded, lock, targets, system, progress)
     if options.check or options.out is not None:
         unrecorded = Ledger(create_empty_state(""))
         rendered = [_render(loaded, lock, name, options, unrecorded, system) for name in targets]

@@ -91,7 +91,7 @@ def _expectations_from_lock(
     if context.environment.digest != report.environment_digest:
         raise Refused(
             f"the report is not for the current lock of {context.address}",
-            why="its environment_digest differs from the lock's",
-            hint="verify again, or use the spec and the lock that the report was made with",
+            why="its `environment_digest` differs from the lock's",
+            hint="verify again, or use the spec and the lock that the report was created with",
         )
     return build_probe_expectations(context)

@@ -11,6 +11,7 @@ from provision.commands.shared.target_plans import (
     get_driver_and_context,
     worst_exit_code,
 )
+from provision.commands.shared.verified_tier import with_verified_tier
 from provision.effects.system import Reader
 from provision.errors import ProvisionError
 from provision.lock import Lock
@@ -98,13 +99,14 @@ def _target_status(
     driver = find_driver(loaded.spec, name)
     if driver is None:
         verdict = _stored_verdict(loaded, ledger, name)
-        return TargetStatus(name, kind, "not made by this version", "", *verdict)
+        return TargetStatus(name, kind, "this version cannot create it", "", *verdict)
     platform = driver.platform or reader.platform()
     if lock is None or lock.environment(name, platform) is None:
         is_absent = _recorded_location(loaded, ledger, name) is None
         condition = "absent" if is_absent else "outdated"
         return _recorded_status(loaded, name, ledger, condition)
     driver, context = get_driver_and_context(loaded, lock, name, reader)
+    context = with_verified_tier(driver, context, ledger.state, reader)
     current = driver.condition(context, ledger, reader)
     outdated, earlier_probe = current.drift, False
     if not outdated and VerificationRecord.find(ledger.state, context.address):
@@ -120,7 +122,7 @@ def _unknown_status(
     loaded: LoadedSpec, name: str, ledger: Ledger, error: ProvisionError
 ) -> TargetStatus:
     """Return the status of a target that cannot be observed, with what is recorded of it."""
-    condition = f"not known: {error.what}"
+    condition = f"unknown: {error.what}"
     try:
         return _recorded_status(loaded, name, ledger, condition)
     except ProvisionError:

@@ -170,7 +170,7 @@ def _assess(
         if not sources.is_required and uv_error is not None:
             reason = "a package index cannot be reached"
         elif not sources.is_required and time.monotonic() > end:
-            reason = f"{RESOLUTION_S:.0f} s are over; --resolve waits"
+            reason = f"the limit of {RESOLUTION_S:.0f} s was reached; --resolve removes it"
         status, note = SuggestionStatus.RULES, f"not resolved: {reason}"
         if not reason:
             try:

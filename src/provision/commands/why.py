@@ -176,7 +176,7 @@ def _missing_packages(
 def _with_additions(explanation: Explanation, additions: Mapping[str, Fix]) -> Explanation:
     """Return an explanation with remarks on the packages that `--fix` would add."""
     remarks = [
-        f"the spec does not list {name}: --fix adds it"
+        f"the spec does not list {name}; --fix adds it"
         for name, _ in explanation.missing_packages
         if name in additions
     ]

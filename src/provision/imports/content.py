@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -66,6 +66,11 @@ class Content:
         self.hashed: list[Span] = []
         self.main_indexes: list[tuple[str | None, Span]] = []
         self.has_extra_index = False
+        self.read_near: Callable[[str], str | None] = lambda _: None
+        """Returns the text of a file near the imported one by its path; None if there is none. The
+        paths in a file mean something only if the spec can be next to it."""
+        self.is_near: Callable[[str], bool] = lambda _: False
+        """Returns whether a path next to the imported file is inside of the project."""
         self._facts: Facts | None = None
 
     @property

@@ -164,7 +164,7 @@ def _leave_source(content: Content, name: str, source: str, span: Span) -> None:
     content.leave(
         span,
         f"{quote_text(name)} is not imported: its source is {quote_text(source)}",
-        "import takes packages only from an index",
+        "import takes paths and repositories from requirements only",
         f"if a package index has it, add it as {quote_text(name)}==VERSION",
     )
 

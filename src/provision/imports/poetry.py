@@ -78,7 +78,7 @@ def _add_dependency(
             content.leave(
                 span,
                 f"{quote_text(name)} is not imported: it comes from its {kind}",
-                "import takes packages only from an index",
+                "import takes paths and repositories from requirements only",
                 f"if a package index has it, add it as {quote_text(name)}==VERSION",
             )
             return

@@ -144,7 +144,7 @@ class _UvSources:
             self.content.leave(
                 span,
                 f"{name} is not imported: tool.uv.sources takes it from a {kind} source",
-                "import takes packages only from an index",
+                "import takes paths and repositories from requirements only",
                 f"if a package index has it, add it as {name}==VERSION",
             )
             return

@@ -88,6 +88,7 @@ def read_requirements(path: Path, text: str, context: ImportContext) -> Imported
         SourceError: it has too many lines.
     """
     content, walk = Content(), _Walk(context)
+    _allow_paths(content, path.parent, context)
     is_constraint = fnmatchcase(path.name.lower(), "constraint*")
     walk.seen.add((_resolve(path), is_constraint))
     kind = walk.read(content, path, text, is_constraint=is_constraint, chain=(_resolve(path),))
@@ -96,6 +97,23 @@ def read_requirements(path: Path, text: str, context: ImportContext) -> Imported
         walk.texts,
         is_resolved=kind.is_freeze or kind.is_compiled,
     )
+
+
+def _allow_paths(content: Content, folder: Path, context: ImportContext) -> None:
+    """Let the lines name packages at paths of the project; pip reads them from its own folder."""
+
+    def is_near(name: str) -> bool:
+        return _resolve(folder / name).is_relative_to(context.root)
+
+    def read_near(name: str) -> str | None:
+        from provision.imports.read import read_text
+
+        try:
+            return read_text(folder / name, context.reader) if is_near(name) else None
+        except ProvisionError:
+            return None
+
+    content.is_near, content.read_near = is_near, read_near
 
 
 def read_references(
@@ -288,7 +306,7 @@ def _read_line(
         content.leave(
             span,
             f"{canonicalize_name(name[1])} is not imported: it is an editable install",
-            "import takes packages only from an index",
+            "import takes paths and repositories from requirements only",
             "install it with its own tool after `provision apply`",
         )
         return ()
@@ -341,7 +359,7 @@ def _read_table(content: Content, file: TextFile, lines: tuple[LogicalLine, ...]
             content.leave(
                 span,
                 f"{canonicalize_name(row[1])} is not imported: it is an editable install",
-                "import takes packages only from an index",
+                "import takes paths and repositories from requirements only",
             )
         else:
             read_requirement(content, f"{row[1]}=={row[2]}", span, RequirementOrigin(is_exact=True))

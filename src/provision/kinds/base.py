@@ -222,6 +222,8 @@ class Kind:
     model: ClassVar[type[TargetModel]]
     driver: ClassVar[str] = ""
     """MODULE:CLASS of its driver; "" for a kind that can only be checked and locked."""
+    is_this_machine: ClassVar[bool] = False
+    """Its targets are made on this machine."""
     rules: ClassVar[tuple[str, ...]] = ()
     """Packages of the rules that concern this kind alone."""
     lock_fields: ClassVar[tuple[str, ...]] = ()
@@ -348,17 +350,17 @@ class Kind:
         for code_route in () if self.runs_code else fields.code_routes:
             yield Refusal(
                 code_route,
-                f"{'.'.join(map(str, code_route))} at a target of kind {self.name} is "
+                f"{'.'.join(map(str, code_route))} on a target of kind {self.name} is "
                 f"{NOT_SUPPORTED_YET}",
-                "remove it, or keep this target in another spec",
+                "remove it, or move this target to a separate spec",
             )
         for origin_route in () if self.installs_origins else fields.origin_routes:
             yield Refusal(
                 origin_route,
-                f"a package from a path or a repository at a target of kind {self.name} is "
+                f"a package from a path or a repository on a target of kind {self.name} is "
                 f"{NOT_SUPPORTED_YET}",
-                "serve its wheel from an index under `indexes`, or keep this target in another "
-                "spec",
+                "serve its wheel from an index under `indexes`, or move this target to a "
+                "separate spec",
             )
         gpu = target.gpu_settings.gpu
         if target.gpu_settings.is_nvidia:
@@ -366,9 +368,9 @@ class Kind:
         for requirement in fields.card_requirements:
             yield Refusal(
                 ("requires", requirement),
-                f"requires.{requirement} does not apply to gpu: {gpu}",
-                f"remove it (set {requirement}: null if a profile sets it), or set gpu to an "
-                "NVIDIA GPU",
+                f"`requires.{requirement}` does not apply to `gpu: {gpu}`",
+                f"remove it (set `{requirement}: null` if a profile sets it), or set `gpu` to "
+                "an NVIDIA GPU",
             )
 
 

@@ -23,6 +23,7 @@ from provision.kinds.base import (
 )
 from provision.kinds.places import Place, place_word
 from provision.kinds.settings import LargerMachine, StarterField
+from provision.spelling import with_article
 
 _STANDARD_GIB = 16
 """RAM in GiB below which a machine resembles the one whose /dev/shm was measured (12.7 GiB). Our
@@ -35,9 +36,9 @@ class ColabTarget(TargetModel):
 
     kind: Literal["colab"]
     runtime: str = Field(default="latest", pattern=r"^(latest|\d{4}\.\d{2})$")
-    """Version of the runtime, as in 2026.07."""
+    """Version of the runtime, such as 2026.07."""
     via: Literal["browser", "colab-cli"] = "browser"
-    """How the cell runs: by a person in a browser, or through Google's command line."""
+    """How the cell runs: by a person in a browser, or through Google's command-line program."""
     isolation: Literal["system", "venv"] = "system"
     """Install on top of the runtime's packages (system), or in a separate environment (venv)."""
     shape: Literal["standard", "high"] = "standard"
@@ -55,6 +56,7 @@ class Colab(Kind):
     secret_sources = frozenset({"colab"})
     reference_hint = "store it in Colab's secrets: {colab: NAME}"
     runs_code = True
+    installs_origins = True
 
     has_runtimes = True
 
@@ -106,8 +108,8 @@ class Colab(Kind):
         if shape is None:
             return None
         route = (*target.route, "shape")
-        card = "without a GPU" if shape.card == "none" else f"with {shape.card}"
-        machine = f"a Colab machine {card}, {shape.shape} shape"
+        card = "without a GPU" if shape.card == "none" else f"with {with_article(shape.card)}"
+        machine = f"a Colab machine {card} ({shape.shape} shape)"
         if resource == "disk":
             if not shape.disk_gb:
                 return None
@@ -120,7 +122,7 @@ class Colab(Kind):
         if own.shape == "high" or shape.ram_gib >= _STANDARD_GIB:
             return None
         shm = facts.conditions["shm"]
-        machine = "a Colab machine of standard shape"
+        machine = "a Colab machine with the standard shape"
         return Capacity(float(shm.value) * 2**30, machine, route, shm.evidence)
 
     def machine_with_ram(
@@ -166,22 +168,22 @@ class Colab(Kind):
         for name in fields.index_folders:
             yield Refusal(
                 ("indexes", name),
-                f"the index {name} is on this machine, which the runtime cannot reach",
-                "use an index with an http or https address",
+                f"the index {name} is on this machine, where the runtime cannot reach it",
+                "use an index with an HTTP or HTTPS address",
             )
         for name, sources in fields.secrets.items():
             if own.via == "colab-cli":
                 yield Refusal(
                     target.secret_route(name),
-                    "Colab provides secrets to notebooks in a browser only, not with via: "
-                    "colab-cli",
-                    "set via: browser, or remove the secret",
+                    "Colab provides secrets only to notebooks in a browser, not with `via: "
+                    "colab-cli`",
+                    "set `via: browser`, or remove the secret",
                     rule="SEC004",
                 )
             elif "colab" not in sources:
                 yield Refusal(
                     target.secret_route(name),
-                    "a notebook reads secrets from Colab only",
+                    "a notebook reads secrets only from Colab",
                     f"use {{colab: {name}}}",
                     rule="SEC004",
                 )
@@ -212,14 +214,14 @@ def _runtime_refusals(target: ColabTarget, route: Route, facts: Facts) -> Iterat
         yield Refusal(
             (*route, "runtime"),
             f"the packages of Colab runtime {target.runtime} are unknown",
-            f"use one of {', '.join(facts.runtimes)}, or set isolation: venv",
+            f"use one of {', '.join(facts.runtimes)}, or set `isolation: venv`",
             rule="IMG021",
         )
     if target.via == "colab-cli" and target.runtime != "latest":
         yield Refusal(
             (*route, "runtime"),
-            "via: colab-cli always starts the newest runtime",
-            "set runtime: latest, or via: browser",
+            "`via: colab-cli` always starts the newest runtime",
+            "set `runtime: latest`, or `via: browser`",
             rule="IMG023",
         )
 
@@ -230,8 +232,8 @@ def _gpu_refusals(own: ColabTarget, target: TargetFacts, facts: Facts) -> Iterat
         if find_shape(gpu, "standard", facts) is not None:
             yield Refusal(
                 (*target.route, "shape"),
-                f"Colab has no machine with {gpu.type} in the high shape",
-                "remove shape, or use another GPU",
+                f"Colab has no machine with {with_article(gpu.type)} in the high shape",
+                "remove `shape`, or use a different GPU",
             )
         else:
             offered = ", ".join(dict.fromkeys(row.card for row in facts.shapes))
@@ -241,7 +243,7 @@ def _gpu_refusals(own: ColabTarget, target: TargetFacts, facts: Facts) -> Iterat
     if not gpu.is_none and gpu.count > 1:
         yield Refusal(
             route,
-            f"a Colab runtime has one GPU, but {gpu.count} are requested",
-            f"set gpu: {gpu.type}",
+            f"a Colab runtime has only one GPU, but {gpu.count} are requested",
+            f"set `gpu: {gpu.type}`",
             rule="IMG026",
         )

@@ -64,25 +64,25 @@ class ColabEnterpriseTarget(TargetModel):
     project: str
     """Google Cloud project."""
     region: str
-    """Region, as in us-central1."""
+    """Region, such as us-central1."""
     machine_type: str = "auto"
-    """Machine type, or auto for the cheapest that fits."""
+    """Machine type, or `auto` for the cheapest one that fits."""
     isolation: Literal["system", "venv"] = "system"
     """Install on top of the runtime's packages (system), or in a separate environment (venv)."""
     data_disk: DataDisk = DataDisk.model_construct()
     """Data disk; the boot disk (100 GB, SSD) cannot be chosen."""
     network: str | None = None
-    """VPC network; default: a network of Google's."""
+    """VPC network; default: a network that Google manages."""
     subnet: str | None = None
     """Subnet in the region."""
     internet: bool = True
     """Give runtimes access to the internet."""
     idle_shutdown: Duration | None = "3h"
-    """Stop a runtime after this time without use, 10m to 24h; null never stops it."""
+    """Stop a runtime after this time without use, from 10m to 24h; null never stops it."""
     end_user_credentials: bool = False
-    """Let notebooks run with the credentials of their user."""
+    """Let notebooks run with their user's credentials."""
     secure_boot: bool = False
-    """Start signed software only."""
+    """Start only signed software."""
     reservation: str | None = Field(
         default=None, examples=["projects/my-project/zones/us-central1-a/reservations/mine"]
     )
@@ -178,7 +178,7 @@ class ColabEnterprise(Kind):
             yield Refusal(
                 target.gpu_settings.gpu_route,
                 f"Colab Enterprise does not offer {gpu.type}",
-                f"use one of {', '.join(cards)}, or set gpu: none",
+                f"use one of {', '.join(cards)}, or set `gpu: none`",
             )
         if fields.cuda_toolkit is not None:
             yield Refusal(
@@ -189,9 +189,9 @@ class ColabEnterprise(Kind):
         for name in fields.secrets:
             yield Refusal(
                 target.secret_route(name),
-                f"secrets on a runtime of Colab Enterprise are {NOT_SUPPORTED_YET}",
-                f"set secrets: {{{name}: null}} at this target, and read it from Secret "
-                "Manager in the notebook",
+                f"secrets on a Colab Enterprise runtime are {NOT_SUPPORTED_YET}",
+                f"set secrets: {{{name}: null}} for this target, and read the secret from "
+                "Secret Manager in the notebook",
                 rule="SEC004",
             )
         yield from _limit_refusals(own, target, facts)
@@ -199,12 +199,13 @@ class ColabEnterprise(Kind):
             name = "bucket" if own.bucket is not None else "service_account"
             yield Refusal(
                 target.route_to(name),
-                "a notebook is executed with both a bucket and a service account",
-                "set bucket and service_account, or remove both: the template is not verified then",
+                "executing a notebook requires both a bucket and a service account",
+                "set `bucket` and `service_account`, or remove both; without them, the "
+                "template is not verified",
             )
         if own.subnet is not None and own.network is None:
             yield Refusal(
-                target.route_to("subnet"), "a subnet needs its network", "set network too"
+                target.route_to("subnet"), "`subnet` requires `network`", "also set `network`"
             )
 
 
@@ -217,9 +218,9 @@ def _limit_refusals(
         if not least * 60 <= seconds <= most * 60 or seconds % 60:
             yield Refusal(
                 target.route_to("idle_shutdown"),
-                f"idle_shutdown: {own.idle_shutdown} is not a whole number of minutes from "
+                f"`idle_shutdown: {own.idle_shutdown}` is not a whole number of minutes from "
                 f"{least:g} to {most:g}",
-                f"set it from {least:g}m to {most / 60:g}h, or to null",
+                f"set a time from {least:g}m to {most / 60:g}h, or to null",
             )
     size_gb = parse_size(own.data_disk.size) / 2**30
     if not _DISK_GB[0] <= size_gb <= _DISK_GB[1]:

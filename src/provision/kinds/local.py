@@ -39,6 +39,7 @@ class Local(Kind):
     name = "local"
     model = LocalTarget
     driver = "provision.targets.local.driver:LocalDriver"
+    is_this_machine = True
     lock_fields = ("manager",)
     secret_sources = frozenset({"env"})
     reference_hint = "use a variable of this machine: {env: NAME}"
@@ -122,21 +123,21 @@ class Local(Kind):
         for origin_route in fields.origin_routes if self.uses_conda(target.target) else ():
             yield Refusal(
                 origin_route,
-                "a package from a path or a repository at a target with manager: conda is "
+                "a package from a path or a repository on a target with `manager: conda` is "
                 f"{NOT_SUPPORTED_YET}",
-                "use manager: uv, or serve its wheel from an index under `indexes`",
+                "use `manager: uv`, or serve the package's wheel from an index under `indexes`",
             )
         if fields.cuda_toolkit is not None:
             yield Refusal(
                 ("cuda_toolkit",),
                 f"installing a CUDA toolkit on a local machine is {NOT_SUPPORTED_YET}",
-                "install nvcc yourself and remove the field",
+                "install nvcc yourself, and remove the field",
             )
         for name, sources in fields.secrets.items():
             if "env" not in sources:
                 yield Refusal(
                     target.secret_route(name),
-                    "a local environment reads secrets from environment variables only",
+                    "a local environment reads secrets only from environment variables",
                     f"use {{env: {name}}}",
                     rule="SEC004",
                 )

@@ -36,7 +36,7 @@ class SecretReference(StrictModel):
     secret: str | None = Field(
         default=None, pattern=r"^projects/[^/]+/secrets/[^/]+/versions/([0-9]+|latest)$"
     )
-    """Secret Manager version, as in projects/p/secrets/hf/versions/3 (Workbench targets)."""
+    """Secret Manager version, such as projects/p/secrets/hf/versions/3 (Workbench targets)."""
     env: EnvironmentName | None = None
     """Name of a variable in the caller's environment (local targets)."""
     colab: EnvironmentName | None = None
@@ -52,7 +52,7 @@ class SecretReference(StrictModel):
     @model_validator(mode="after")
     def _has_a_source(self) -> "SecretReference":
         if not self.sources:
-            raise PydanticCustomError("secret_kinds", "name at least one of secret, env, colab")
+            raise PydanticCustomError("secret_kinds", "set at least one of secret, env, colab")
         return self
 
     @property
@@ -70,7 +70,7 @@ class MachineRequirements(StrictModel):
     """Requirements for the machine; each is checked on the device."""
 
     ram: Size | None = None
-    """Memory that the process may use (the smaller of the machine's and the container's)."""
+    """Memory that the process can use (the smaller of the machine's and the container's)."""
     disk: Size | None = None
     """Free disk space for the environment and the declared paths."""
     shm: Size | None = None
@@ -78,9 +78,9 @@ class MachineRequirements(StrictModel):
     vram: Size | None = None
     """Memory of one GPU."""
     driver: Specifiers | None = None
-    """NVIDIA driver version, as in `>=580`."""
+    """NVIDIA driver version, such as `>=580`."""
     compute_capability: Specifiers | None = None
-    """CUDA compute capability, as in `>=8.0`."""
+    """CUDA compute capability, such as `>=8.0`."""
 
 
 class Precision(StrEnum):
@@ -100,10 +100,10 @@ class TrainingModel(StrictModel):
         default=None, pattern=MODEL_ID_PATTERN, examples=["meta-llama/Llama-3.1-8B"]
     )
     """Name of a well-known model on the Hugging Face Hub, or a folder with the model's config.json,
-    relative to the spec, as in ./model. Its sizes are used for the fields below that are not set.
+    relative to the spec, such as ./model. Its sizes are used for the fields below that are not set.
     """
     parameters: str | None = Field(default=None, pattern=COUNT_PATTERN, examples=["1.1B"])
-    """Number of parameters, as in 1.1B or 350M."""
+    """Number of parameters, such as 1.1B or 350M."""
     hidden_size: int | None = Field(default=None, ge=1)
     """Width of the residual stream."""
     layers: int | None = Field(default=None, ge=1)
@@ -114,7 +114,7 @@ class TrainingData(StrictModel):
     """The data of a training, as far as it takes memory."""
 
     in_memory: Size | None = None
-    """RAM that the data takes in each process, if it is loaded as a whole."""
+    """RAM that the data takes in each process if all of it is loaded into memory."""
 
 
 class Training(StrictModel):
@@ -125,7 +125,7 @@ class Training(StrictModel):
     tensorflow) and jax whose package is listed, else none.
     """
     backend: Backend | None = None
-    """What Keras computes with; default: KERAS_BACKEND under env, else the first of tensorflow, jax
+    """Keras backend; default: KERAS_BACKEND under `env`, otherwise the first of tensorflow, jax
     and torch that is listed.
     """
     precision: Annotated[Precision, Strict(False)] = Precision.FP32
@@ -139,13 +139,13 @@ class Training(StrictModel):
     sequence_length: int | None = Field(default=None, ge=1)
     """Tokens per sample."""
     optimizer: str = Field(default="adamw_torch", pattern=r"^[a-z0-9_]+$")
-    """Name as in TrainingArguments(optim=...)."""
+    """Optimizer name, as in TrainingArguments(optim=...)."""
     gradient_checkpointing: bool = False
     """Recompute activations in the backward pass."""
     torch_compile: bool = False
     """Compile the model with torch.compile."""
     strategy: Literal["none", "ddp", "fsdp", "deepspeed-zero2", "deepspeed-zero3"] = "none"
-    """Distribution of the work over several devices."""
+    """How the work is distributed across several devices."""
     launcher: Literal["auto", "python", "torchrun", "accelerate"] = "auto"
     """Program that starts the training."""
     dataloader_workers: int = Field(default=0, ge=0, le=256)
@@ -153,7 +153,7 @@ class Training(StrictModel):
     data: TrainingData | None = None
     """The data, for the memory estimate."""
     arguments: dict[str, Any] = {}
-    """Further TrainingArguments, checked against the installed transformers."""
+    """Additional TrainingArguments, checked against the installed transformers."""
 
 
 class TargetTraining(Training):

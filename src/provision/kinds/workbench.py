@@ -60,6 +60,7 @@ class Workbench(Kind):
     secret_sources = frozenset({"secret"})
     reference_hint = f"store it in Secret Manager: {_REFERENCE}"
     runs_code = True
+    installs_origins = True
 
     def starter_fields(self, gpu: Gpu, facts: Facts, *, conda: bool) -> Mapping[str, StarterField]:  # noqa: ARG002
         """Return names to replace, and zones, a machine type and an image for the GPU."""
@@ -71,8 +72,10 @@ class Workbench(Kind):
             "project": StarterField("my-project", "yours"),
             "zones": StarterField(zones, "tried in this order"),
             "machine_type": StarterField(machine, price),
-            "image": StarterField(image.family, "the newest image of this family"),
-            "bucket": StarterField("gs://my-bucket/provision", "yours: startup script and report"),
+            "image": StarterField(image.family, "the newest image in this family"),
+            "bucket": StarterField(
+                "gs://my-bucket/provision", "your bucket for the startup script and report"
+            ),
             "service_account": StarterField(account, "yours"),
             "nat": StarterField(True, "packages are downloaded through Cloud NAT"),
             "idle_shutdown": StarterField("60m"),
@@ -192,22 +195,23 @@ class Workbench(Kind):
             yield Refusal(
                 target.gpu_settings.gpu_route,
                 f"Workbench does not offer {gpu.type}",
-                f"use one of {', '.join(offered)}, or set gpu: none",
+                f"use one of {', '.join(offered)}, or set `gpu: none`",
                 rule="GCP004",
             )
         if own.bucket is None:
             yield Refusal(
                 (*route, "bucket"),
-                "bucket is not set, but the instance needs one for its startup script and report",
-                "create one (gcloud storage buckets create gs://NAME "
-                f"--location={region_of(own.zones[0])}) and set bucket: gs://NAME/provision",
+                "`bucket` is not set, but the instance needs a bucket for its startup script "
+                "and report",
+                "create a bucket (gcloud storage buckets create gs://NAME "
+                f"--location={region_of(own.zones[0])}) and set `bucket: gs://NAME/provision`",
                 rule="GCP021",
             )
         if own.subnet is not None and len({region_of(zone) for zone in own.zones}) > 1:
             yield Refusal(
                 (*route, "zones"),
                 "a subnet belongs to one region, but the zones are in several",
-                "use zones of one region",
+                "use zones in one region",
                 rule="GCP008",
             )
 
@@ -249,21 +253,21 @@ def _unsupported_fields(
             target.route_to("managed_euc"),
             "with managed end user credentials, the service may silently drop the startup script "
             "that creates the environment",
-            "remove managed_euc",
+            "remove `managed_euc`",
             rule="GCP012",
         )
     if own.image is not None and ("/" in own.image or ":" in own.image):
         yield Refusal(
             target.route_to("image"),
             f"container images are {NOT_SUPPORTED_YET}",
-            "use an image of a virtual machine, such as workbench-instances-2603",
+            "use a virtual machine image, such as workbench-instances-2603",
             rule="GCP024",
         )
     for name, sources in fields.secrets.items():
         if "secret" not in sources:
             yield Refusal(
                 target.secret_route(name),
-                "an instance reads secrets from Secret Manager only",
+                "an instance reads secrets only from Secret Manager",
                 f"use {_REFERENCE}",
                 rule="GCP023",
             )

@@ -44,7 +44,7 @@ class Access(StrictModel):
     """People who may open JupyterLab on an instance."""
 
     mode: Literal["service-account", "single-user"] = "service-account"
-    """Everybody who may act as the service account, or a single user."""
+    """Everyone who may act as the service account, or a single user."""
     owner: str | None = Field(default=None, examples=["me@example.com"])
     """Email address of the single user."""
 
@@ -53,7 +53,7 @@ class Access(StrictModel):
         if (self.owner is not None) != (self.mode == "single-user"):
             raise PydanticCustomError(
                 "access_owner",
-                "owner is required with mode: single-user, and not allowed otherwise",
+                "`owner` is required with `mode: single-user`, and not allowed otherwise",
             )
         return self
 
@@ -62,7 +62,7 @@ class Shielded(StrictModel):
     """Protections of Shielded VM."""
 
     secure_boot: bool = False
-    """Start signed software only; with a GPU, the image needs a signed driver."""
+    """Start only signed software; with a GPU, the image needs a signed driver."""
     vtpm: bool = True
     """Virtual trusted platform module."""
     integrity_monitoring: bool = True
@@ -78,9 +78,9 @@ class WorkbenchTarget(TargetModel):
     zones: list[str] = Field(min_length=1)
     """Zones, in the order in which they are tried."""
     machine_type: str = "auto"
-    """Machine type, or auto for the cheapest that fits."""
+    """Machine type, or `auto` for the cheapest one that fits."""
     image: str | None = None
-    """Exact name of an image, or its family: plan resolves a family and records the image."""
+    """Exact name of an image, or its family; `plan` resolves a family and records the image."""
     gpu_driver: bool = True
     """Let Google Cloud install the NVIDIA driver on an instance with a GPU."""
     reservation: str | None = None
@@ -92,11 +92,11 @@ class WorkbenchTarget(TargetModel):
     network: str | None = None
     """VPC network; default: the project's network named default."""
     subnet: str | None = None
-    """Subnet in the region of the zones."""
+    """Subnet in the same region as the zones."""
     public_ip: bool = False
     """Give the instance a public IP address."""
     nat: bool = False
-    """The subnet reaches the internet through Cloud NAT."""
+    """Whether the subnet reaches the internet through Cloud NAT."""
     mirrors: dict[Identifier, IndexUrl] = {}
     """Addresses of package indexes that are reachable without internet access, by name: pypi,
     pytorch, or a key under `indexes`.

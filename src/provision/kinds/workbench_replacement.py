@@ -23,7 +23,7 @@ def find_replaced_fields(old: WorkbenchTarget, new: WorkbenchTarget, facts: Fact
     removed = [zone for zone in old.zones if zone not in new.zones]
     if removed:
         whole = len(removed) == len(old.zones)
-        yield "zones" if whole else f"zones (if it is in {' or '.join(removed)})"
+        yield "zones" if whole else f"zones (if the instance is in {' or '.join(removed)})"
     elif old.subnet == new.subnet and _subnet_region(old) != _subnet_region(new):
         yield "subnet"
     if old.machine_type.startswith("g2-") != new.machine_type.startswith("g2-"):

@@ -40,10 +40,10 @@ class ExtraConstraints(NamedTuple):
 
     def to_error(self, why: str) -> Unsatisfiable:
         """Return the error for constraints that uv cannot satisfy; `why` is its message."""
-        lines = ["without more constraints, uv chooses:", *self.lines]
+        lines = ["without further constraints, uv chooses:", *self.lines]
         if why:
             lines.append(why)
-        hint = "relax the bounds of these packages, or move the targets to separate specs"
+        hint = "relax the version bounds of these packages, or move the targets to separate specs"
         return Unsatisfiable(self.problem, why="\n".join(lines), hint=hint)
 
 
@@ -201,9 +201,9 @@ def _refuse_other_builds(
                 is_for_cuda = not name.startswith("nvidia-nccl") or "torch" in chain
             if is_for_cuda:
                 raise LockError(
-                    f"a CPU spec would install {name} {package.version}, which is for CUDA",
+                    f"a CPU spec would install {name} {package.version}, which is built for CUDA",
                     why=f"required by {' <- '.join(chain)}",
-                    hint="remove the package that requires it, or set `gpu:` and `cuda:` for a GPU",
+                    hint="remove the package that requires it, or set `gpu` and `cuda` for a GPU",
                 )
         flavour = local
         if is_torch and local is None:  # a build of the public index has no label
@@ -214,7 +214,8 @@ def _refuse_other_builds(
             raise LockError(
                 f"index {package.index} returned {name} {package.version} instead of a build for "
                 f"{environment.flavour}",
-                why="the local label of a version (+cu128) names the CUDA version it was built for",
+                why="the local version label (such as +cu128) shows the CUDA version that a "
+                "package was built for",
                 hint=f"make the index {package.index} serve builds for {environment.flavour}",
             )
 

@@ -177,7 +177,7 @@ def explain_unsatisfiable(
     lines = [error.why] if error.why else []
     lines.append(f"this target has {properties or 'no virtual package'}{without_cuda}")
     lines += [
-        f"{name} must have the version of all targets; conda alone would choose {version}"
+        f"{name} must have the same version on all targets, but conda alone would choose {version}"
         for name, version in conda_versions.items()
     ]
     if request.constraints and environment.cuda:
@@ -208,17 +208,15 @@ def _to_match_version(version: str) -> str:
 def _hint_for(error: Unsatisfiable, environment: CondaEnvironment) -> str:
     text = f"{error.what}\n{error.why}"
     if "__cuda" in text and environment.cuda is None:
-        return (
-            "the package is built for CUDA: set `gpu:` and `cuda:`, or use a package without CUDA"
-        )
+        return "the package is built for CUDA: set `gpu` and `cuda`, or use a package without CUDA"
     if "__cuda" in text or "cuda-version" in text or " build cuda" in text:
         return (
-            "set `cuda:` to the version that the package is built for, or remove the package's "
-            f"version; the current CUDA is {environment.cuda or 'none'}"
+            "set `cuda` to the version that the package is built for, or remove the package's "
+            f"version; the current CUDA version is {environment.cuda or 'none'}"
         )
     if "__glibc" in text:
         return (
-            "use an older version of the package: it needs a newer C library than this "
-            "environment assumes"
+            "use an older version of the package: this version needs a newer C library than "
+            "the environment assumes"
         )
     return "" if error.hint else "relax the versions of these packages in `conda_packages`"

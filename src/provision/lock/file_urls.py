@@ -18,7 +18,7 @@ from provision.lock.model import LockedFile, LockedPackage
 from provision.lock.target_view import TargetView, to_index
 from provision.sanitize import redact
 
-_OTHER_FORMATS_HINT = "the formats requirements, cyclonedx and pyproject need no URLs"
+_OTHER_FORMATS_HINT = "the formats `requirements`, `cyclonedx` and `pyproject` need no URLs"
 _MAX_SHOWN = 5
 
 
@@ -168,7 +168,7 @@ def _refuse_missing(
             gone.append(f"{file.name} is not on {index}")
         elif entry.sha256 != file.sha256:
             actual = f"has sha256 {entry.sha256}" if entry.sha256 else "has no sha256"
-            other.append(f"{file.name} on {index} {actual}, the lock has {file.sha256}")
+            other.append(f"{file.name} on {index} {actual}, but the lock has {file.sha256}")
     if other:
         raise LockError(
             "a file on an index differs from the locked file",
@@ -201,8 +201,9 @@ def _refuse_local_only(
         "some locked files have no known public URL",
         why=f"{_describe_index(name, sources, view)}: these URLs are valid on "
         f"this machine only\n{_format_lines([file.name for _, file in hidden])}",
-        hint=f"query the index itself: {itself}, and remove folders of wheels from pip's "
-        f"find-links\n{_OTHER_FORMATS_HINT}",
+        hint=f"use the index itself ({itself}), and remove local wheel folders from pip's "
+        "find-links\n"
+        f"{_OTHER_FORMATS_HINT}",
     )
 
 

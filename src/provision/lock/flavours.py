@@ -301,12 +301,12 @@ def _no_release_error(
 ) -> LockError:
     line = spec.package("torch")
     requirement = line.requirement if line is not None else "torch"
-    hint = 'set `cuda:`, as in cuda: "12.8", or run `provision suggest`'
+    hint = 'set `cuda`, as in `cuda: "12.8"`, or run `provision suggest`'
     if not releases:
         newest = facts.torch[-1].release
         why = (
-            f"the facts list torch up to {newest}; no release matches {requirement} and has a "
-            f"wheel for Python {spec.python}"
+            f"the facts list torch up to {newest}; no release in them matches {requirement} and "
+            f"has a wheel for Python {spec.python}"
         )
         return LockError("no torch build can be chosen for `cuda: auto`", why=why, hint=hint)
     for target in targets:

@@ -19,7 +19,8 @@ Listings = Mapping[tuple[str, str], tuple[ListedFile, ...] | None]
 """Files that indexes list by (package, index name); None for a package that is not there."""
 _ONLY_LOCAL = "it is a local wheel from pip's find-links, and the index does not list it"
 _COMPARE_HINT = (
-    "compare the file itself: `provision apply` installs it only if its content has the locked hash"
+    "no action is needed: `provision apply` installs the file only if its content has the "
+    "locked hash"
 )
 
 
@@ -119,7 +120,7 @@ def compare_with_indexes(
             problem = "the channel does not list this file"
             if sha256 is not None:
                 problem = (
-                    f"the channel lists sha256 {sha256 or 'none'}; the lock has {record.sha256}"
+                    f"the channel lists sha256 {sha256 or 'none'}, but the lock has {record.sha256}"
                 )
             hint = f"choose a listed version: `provision lock --upgrade {record.name}`"
             locked = (record.name, record.version, record.channel, record.file)
@@ -138,14 +139,14 @@ def _describe_mismatch(
     listed = listings[package.name, package.index]
     hint = f"choose a listed version: `provision lock --upgrade {package.name}`"
     if entry is not None:
-        problem = f"the index lists sha256 {entry.sha256}; the lock has {file.sha256}"
+        problem = f"the index lists sha256 {entry.sha256}, but the lock has {file.sha256}"
         hint = (
             "do not install it: restore the lock, or ask the maintainer of the index why the file "
             "changed"
         )
     elif listed is None:
         problem = f"the index has no package {package.name}"
-        hint = f"check the name and the index, or {hint}"
+        hint = f"check the package name and the index, or {hint}"
     else:
         problem = f"the index has no version {package.version}"
         for other in listed:

@@ -118,7 +118,7 @@ def _environment_flaws(environment: LockedEnvironment) -> Iterator[Flaw]:
     base = "-".join(part for part in (environment.platform, environment.flavour) if part)
     if not re.fullmatch(re.escape(base) + r"((-cu\d{3,4})?-conda)?", environment.key):
         yield flaw_in_environment(
-            environment, f"its key does not name its platform and torch build, {base}"
+            environment, f"its key does not match its platform and torch build, {base}"
         )
     for name, value in (("glibc", environment.glibc), ("driver", environment.driver)):
         if value is not None and not _NUMBERS.fullmatch(value):
@@ -145,7 +145,7 @@ def _package_flaws(
     if package.origin is not None:
         yield from (flaw_in_package(package, what) for what in find_origin_flaws(package.origin))
         if package.index:
-            yield flaw_in_package(package, "it has a source and an index")
+            yield flaw_in_package(package, "it has both a source and an index")
     elif package.index != "pypi" and package.index not in lock.indexes:
         yield flaw_in_package(package, f"the lock has no index {package.index!r}")
     yield from (
@@ -186,14 +186,17 @@ def _file_problems(
         if named is None:
             yield f"{file.name!r} is not the file name of a wheel or of a source distribution"
         elif named != (package.name, version):
-            yield f"{file.name} is a file of {named[0]} {named[1]}"
+            yield f"{file.name} is a file for {named[0]} {named[1]}"
         elif file.name.endswith(".whl") and not any(
             wheel_runs_on(file.name, python, platform) for platform in platforms
         ):
             yield f"{file.name} does not run on {', '.join(platforms)} with Python {python}"
     if package.built:
         if len(package.files) != 1:
-            yield "a package that is built has one file, its source distribution"
+            yield (
+                "a package that is built from source must have exactly one file, its source "
+                "distribution"
+            )
         return
     if package.origin is not None and not package.files and not package.origin.is_wheel:
         return
@@ -212,19 +215,19 @@ def _conda_flaws(package: LockedCondaPackage, keys: dict[str, LockedEnvironment]
         yield flaw_in_conda(package, "not a valid name, version and build of a conda package")
         return
     if record.file not in (f"{record.stem}.conda", f"{record.stem}.tar.bz2"):
-        yield flaw_in_conda(package, f"{record.file!r} is not a file of {record.stem}")
+        yield flaw_in_conda(package, f"{record.file!r} is not a file for {record.stem}")
     if not _HEXADECIMAL.fullmatch(record.sha256) or not _MD5.fullmatch(record.md5):
         yield flaw_in_conda(
             package, f"the hash of {record.file} is not a sha256: 64 hexadecimal digits"
         )
     if not package.environments:
-        yield flaw_in_conda(package, "it is in no environment")
+        yield flaw_in_conda(package, "it is not in any environment")
     for key in package.environments:
         if key not in keys or not key.endswith("-conda"):
             yield flaw_in_conda(package, f"the lock has no conda environment {key}")
         elif record.subdir not in ("noarch", CONDA_SUBDIRS[keys[key].platform]):
             yield flaw_in_conda(
-                package, f"files of {record.subdir!r} do not run on {keys[key].platform}"
+                package, f"files for {record.subdir!r} do not run on {keys[key].platform}"
             )
 
 
@@ -237,9 +240,13 @@ def _find_repeated(rows: Sequence[_Row]) -> list[_Row]:
 def _content_flaws(environment: LockedEnvironment, lock: Lock) -> Iterator[Flaw]:
     packages, records = lock.packages_in(environment), lock.conda_records_in(environment)
     for package in _find_repeated(packages):
-        yield flaw_in_package(package, f"{environment.key} has another version of {package.name}")
+        yield flaw_in_package(
+            package, f"{environment.key} has a different version of {package.name}"
+        )
     for record in _find_repeated(records):
-        yield flaw_in_environment(environment, f"it has conda package {record.name} more than once")
+        yield flaw_in_environment(
+            environment, f"it has the conda package {record.name} more than once"
+        )
     content = tuple(
         with_platform_files(package, lock.python, environment.platform) for package in packages
     )

@@ -242,7 +242,7 @@ def loads(text: str, name: str) -> Lock:
     if line is not None:
         raise LockError(
             f"{name}:{line}: the lock has conflict markers",
-            why=f"line {line} is a conflict marker of git, left by a merge or a rebase",
+            why=f"line {line} is a Git conflict marker that a merge or rebase left",
             hint=f"resolve the conflicts in the spec first, then {REPAIR_HINT} of both sides",
         )
     try:
@@ -298,7 +298,7 @@ def _other_format_error(schema: str, name: str) -> LockError:
     if number is not None and number < FORMAT_VERSION:
         age, hint = "an older", REPAIR_HINT
     what = f"{name} was written by {age} version of provision ({schema})"
-    return LockError(what, why=f"this version reads {SCHEMA}", hint=hint)
+    return LockError(what, why=f"this version can read only {SCHEMA}", hint=hint)
 
 
 def _to_document(lock: Lock) -> dict[str, Any]:

@@ -57,7 +57,7 @@ def list_ending(spec: Spec, facts: Facts, today: date) -> Iterator[OutdatedItem]
     if row is not None and _ends_soon(row.end_of_life, today):
         text = f"no security fixes after {row.end_of_life} ({row.evidence.source})"
         yield OutdatedItem(
-            OutdatedKind.ENDING, f"python {spec.python}", text, "set a newer `python`"
+            OutdatedKind.ENDING, f"python {spec.python}", text, "set a newer version for `python`"
         )
     for name, target in spec.targets.items():
         written = getattr(target, "image", None) or ""
@@ -65,7 +65,7 @@ def list_ending(spec: Spec, facts: Facts, today: date) -> Iterator[OutdatedItem]
         if image is not None and _ends_soon(image.end_of_support, today):
             text = f"not supported after {image.end_of_support} ({image.evidence.source})"
             title = f"image {written} of {name}"
-            yield OutdatedItem(OutdatedKind.ENDING, title, text, "set a newer `image`")
+            yield OutdatedItem(OutdatedKind.ENDING, title, text, "set a newer image for `image`")
 
 
 def list_patches(lock: Lock, spec: Spec, listings: Listings) -> Iterator[OutdatedItem]:

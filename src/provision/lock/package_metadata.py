@@ -68,6 +68,13 @@ def find_build_requires(text: str) -> tuple[str, ...]:
     return tuple(map(str, requires))
 
 
+def parse_project_name(text: str) -> str:
+    """Return the name in a pyproject.toml, "" if it has none. Raises LockError."""
+    project = _parse_toml(text, "pyproject.toml").get("project")
+    name = project.get("name") if isinstance(project, Mapping) else None
+    return name if isinstance(name, str) else ""
+
+
 def parse_pyproject(text: str, where: str) -> PackageMetadata:
     """Return the metadata in a pyproject.toml.
 
@@ -149,22 +156,22 @@ def check_metadata(
     """
     if metadata.name != name:
         raise LockError(
-            f"{where} is the package {metadata.name or 'without a name'}, not {name}",
-            hint=f"name it {metadata.name} in `packages`",
+            f"{where} contains the package {metadata.name or 'without a name'}, not {name}",
+            hint=f"use the name {metadata.name} in `packages`",
         )
     allowed = SpecifierSet(metadata.requires_python)
     if not any(allowed.contains(f"{python}.{patch}") for patch in (0, 99)):
         raise LockError(
-            f"{name} requires Python {metadata.requires_python}, the spec has {python}",
-            why=f"requires-python in {where}",
-            hint="change `python`, or requires-python of the package",
+            f"{name} requires Python {metadata.requires_python}, but the spec has {python}",
+            why=f"this is the `requires-python` value in {where}",
+            hint="change `python` in the spec, or `requires-python` in the package",
         )
     for requirement in map(Requirement, metadata.requires):
         if requirement.url and canonicalize_name(requirement.name) not in listed:
             raise LockError(
                 f"{name} requires {requirement.name} from a URL",
                 why=f"{where} has {requirement.name} @ ...",
-                hint=f"list {requirement.name} with its path or git in `packages` too",
+                hint=f"also list {requirement.name} with its `path` or `git` under `packages`",
             )
 
 
@@ -186,12 +193,12 @@ def _parse_toml(text: str, where: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise LockError(f"{where} is not TOML", why=str(error)) from None
+        raise LockError(f"{where} is not valid TOML", why=str(error)) from None
 
 
 def _dynamic_error(where: str, why: str) -> DynamicMetadataError:
     return DynamicMetadataError(
-        f"the requirements of {where} are only known after its code has run",
+        f"the requirements of {where} are known only after its code has run",
         why=why,
         hint="set the fields in [project], or add `build: true` to the package, which runs its "
         "build backend while locking",

@@ -189,7 +189,11 @@ def _resolve_within_windows(
         except Unsatisfiable:
             continue
         bounds.append(bound)
-        progress(Notice(f"added the bound {bound.requirement}, for the window {bound.window}"))
+        progress(
+            Notice(
+                f"added the bound {bound.requirement}, because of the version window {bound.window}"
+            )
+        )
     for extra in resolved.unused_extras:
         progress(
             Notice(

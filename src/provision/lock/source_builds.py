@@ -111,7 +111,7 @@ def refuse_unused_builds(lock: Lock, spec: Spec) -> None:
         for name in line.built_names:
             if name not in required and name != line.key:
                 raise LockError(
-                    f"`build` of {line.key} names {name}, but no locked package requires it",
+                    f"`build` of {line.key} lists {name}, but no locked package requires it",
                     hint=f"remove {name} from `build`, or add it to `packages`",
                 )
 
@@ -125,8 +125,9 @@ def with_source_hints(error: Unsatisfiable, sources: Mapping[str, SourceBuild]) 
                 hint += f"\n{source.package} {source.version} is {source.origin.description}"
                 continue
             hint += (
-                f"\n{source.package} is built from its newest source release, {source.version}: "
-                "set an older one as its `version`"
+                "\n"
+                f"{source.package} is built from its newest source release, {source.version}: "
+                "set an older release as its `version`"
             )
     return Unsatisfiable(error.what, why=error.why, hint=hint)
 
@@ -154,7 +155,7 @@ def _find_source_build(
     file = release.source
     if not file.sha256:
         raise LockError(
-            f"the index has no sha256 for {file.name}", hint="use an index that has one"
+            f"the index has no sha256 for {file.name}", hint="use an index that has sha256 hashes"
         )
     progress(
         Notice(

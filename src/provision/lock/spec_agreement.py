@@ -71,7 +71,7 @@ def _head_flaws(context: _Context) -> Iterator[Flaw]:
     if lock.python != spec.python:
         yield Flaw(
             "python",
-            f"the lock is for Python {lock.python}, the spec requires {spec.python}",
+            f"the lock is for Python {lock.python}, but the spec requires {spec.python}",
             '"python"',
         )
     for name, url in lock.indexes.items():
@@ -79,12 +79,14 @@ def _head_flaws(context: _Context) -> Iterator[Flaw]:
         if expected is None:
             yield Flaw(
                 f"index {name}",
-                f"the spec names no such index; the lock has it at {url}",
+                f"the lock has it at {url}, but the spec has no such index",
                 f'"{name}": "',
             )
         elif url != expected:
             yield Flaw(
-                f"index {name}", f"its address is {expected}; the lock has {url}", f'"{name}": "'
+                f"index {name}",
+                f"its address is {expected}, but the lock has {url}",
+                f'"{name}": "',
             )
 
 
@@ -146,7 +148,7 @@ def _choice_flaws(target: TargetFacts, choice: TargetChoice, context: _Context) 
     if missing:
         yield f"it has no environment for {', '.join(missing)}"
     elif sorted(environment.key for environment in environments) != sorted(choice.environments):
-        yield f"it has environments for other platforms than {', '.join(platforms)}"
+        yield f"it has environments for platforms other than {', '.join(platforms)}"
     kind = target.kind
     by_conda = kind.uses_conda(target.target)
     declared = target.gpu_settings.flavour
@@ -158,7 +160,7 @@ def _choice_flaws(target: TargetFacts, choice: TargetChoice, context: _Context) 
         expected = flavour_on(declared, environment.platform)
         if environment.flavour != expected:
             yield (
-                f"the spec requires the torch build {expected}; {environment.key} has "
+                f"the spec requires the torch build {expected}, but {environment.key} has "
                 f"{environment.flavour}"
             )
     if choice.runtime is not None and environments:
@@ -166,9 +168,12 @@ def _choice_flaws(target: TargetFacts, choice: TargetChoice, context: _Context) 
             yield "only a target of kind colab has a runtime"
         listed = [*choice.kept, *choice.changed, *choice.added]
         if sorted(listed) != sorted(context.lock.versions(environments[0])):
-            yield "its lists kept, changed and added do not name each of its packages once"
+            yield (
+                "its lists `kept`, `changed` and `added` do not contain each of its packages "
+                "exactly once"
+            )
         if not {*choice.restart} <= {*choice.changed}:
-            yield "its list restart names a package that is not changed"
+            yield "its list `restart` contains a package that is not changed"
 
 
 def _environment_flaws(environment: LockedEnvironment, context: _Context) -> Iterator[Flaw]:
@@ -196,7 +201,7 @@ def _environment_flaws(environment: LockedEnvironment, context: _Context) -> Ite
             flaw_in_package(package, what) for what in _source_flaws(package, environment, context)
         )
     if environment.flavour is None and "torch" in packages:
-        yield flaw_in_environment(environment, "it has torch, but does not name the torch build")
+        yield flaw_in_environment(environment, "it has torch, but does not record the torch build")
     if environment.key.endswith("-conda"):
         yield from _conda_flaws(environment, records, context)
 
@@ -219,13 +224,13 @@ def _source_flaws(
     line = context.spec.package(package.name)
     declared = line is not None and not line.is_from_index
     if declared != (package.origin is not None):
-        yield "the lock and the spec disagree whether it comes from a path or a repository"
+        yield "the lock and the spec disagree about whether it comes from a path or a repository"
         return
     if package.origin is not None and line is not None:
         yield from _origin_flaws(package.origin, line)
         return
     if package.index != index:
-        yield f"it comes from index {package.index}; the spec has it from {index}"
+        yield f"it comes from index {package.index}, but the spec requires {index}"
     local = Version(package.version).local
     if (
         package.name in context.facts.flavoured
@@ -233,11 +238,11 @@ def _source_flaws(
         and environment.platform in LINUX_PLATFORMS
         and local != environment.flavour
     ):
-        yield f"it is a build for {local}, but is in {environment.key}"
+        yield f"it is a build for {local}, but it is in {environment.key}"
     if package.built and not any(
         package.name == allowed.key for allowed in buildable_packages(context.spec, context.facts)
     ):
-        yield "it is source that would be built, and the spec does not allow that with `build`"
+        yield "it would be built from source, but the spec does not allow that with `build`"
 
 
 def _origin_flaws(origin: LockedOrigin, line: Requested) -> Iterator[str]:
@@ -245,7 +250,7 @@ def _origin_flaws(origin: LockedOrigin, line: Requested) -> Iterator[str]:
     locked = origin.git, bool(origin.path), origin.editable, origin.subdirectory
     declared = line.git or "", line.path is not None, line.editable, line.subdirectory or ""
     if locked != declared:
-        yield f"its source is {origin.description}; the spec has {line.origin}"
+        yield f"its source is {origin.description}, but the spec has {line.origin}"
 
 
 def _index_of(name: str, environment: LockedEnvironment, context: _Context) -> str:
@@ -277,7 +282,9 @@ def _conda_flaws(
         if environment.key in package.environments:
             record = package.record
             if record.channel not in channels:
-                yield flaw_in_conda(package, f"the spec names no channel {record.channel!r}")
+                yield flaw_in_conda(
+                    package, f"the spec does not list the channel {record.channel!r}"
+                )
             if record.name not in needed:
                 yield flaw_in_conda(
                     package, f"no package that the spec requires depends on it in {environment.key}"

@@ -287,7 +287,7 @@ def _require_wheel_runs(source: SourceBuild, platforms: tuple[str, ...], python:
         if not wheel_runs_on(source.file.name, python, platform):
             raise LockError(
                 f"{source.origin.path} does not run on {platform} with Python {python}",
-                hint="build it for that platform, or change `python` or `platforms`",
+                hint="build a wheel for that platform, or change `python` or `platforms`",
             )
 
 
@@ -307,7 +307,7 @@ def _wheels_for(
             raise LockError(
                 f"{row['name']} {row['version']} has no wheel for Python {python} on {platform}",
                 why=f"its files: {', '.join(list(files)[:5]) or 'source only'}",
-                hint="choose a version that has one, or another `python`",
+                hint="choose a version that has such a wheel, or change `python`",
             )
         used |= fitting
     return tuple(files[name] for name in sorted(used))

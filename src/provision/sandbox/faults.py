@@ -33,7 +33,7 @@ FAULT_KINDS: Final = {
         "the name of a new instance belongs to someone else's instance (409 ALREADY_EXISTS)"
     ),
     "busy": FaultKind(
-        "the next N changes are refused with 409: unable to queue the operation", "N"
+        "the next N changes are refused with 409 (unable to queue the operation)", "N"
     ),
     "rate": FaultKind("the next N requests are refused with 429 and Retry-After: 1", "N"),
     "error-500": FaultKind("the next N requests fail with an internal error (500)", "N"),
@@ -42,7 +42,7 @@ FAULT_KINDS: Final = {
         "the Nth request is refused once with 401, as for an expired token", "N"
     ),
     "hang": FaultKind("operations never end"),
-    "lost-operation": FaultKind("operations no longer exist when they are requested (404)"),
+    "lost-operation": FaultKind("operations no longer exist when their status is requested (404)"),
     "stuck-provisioning": FaultKind("a new instance stays PROVISIONING"),
     "hidden": FaultKind("the first N requests for a new instance return 404", "N"),
     "create-internal": FaultKind("creating ends with code 13: an internal error has occurred"),
@@ -56,7 +56,7 @@ FAULT_KINDS: Final = {
     "permission": FaultKind("every request is refused: a notebooks role is missing (403)"),
     "api-disabled": FaultKind("every request is refused: the Notebooks API is not enabled (403)"),
     "error": FaultKind(
-        "an error from this JSON file, at the moment that the file names",
+        "an error from this JSON file, at the moment that the file specifies",
         "FILE",
     ),
     "external-ip": FaultKind(
@@ -66,25 +66,28 @@ FAULT_KINDS: Final = {
         "creating without Secure Boot is refused by constraints/compute.requireShieldedVm (412)"
     ),
     "no-bucket": FaultKind(
-        "a missing bucket is not found (by default the first upload creates it)"
+        "a missing bucket is not found (by default, the first upload creates it)"
     ),
     "bucket-location": FaultKind(
         "every bucket is in this location, such as US-EAST1 or the multi-region EU", "LOCATION"
     ),
     "no-bucket-write": FaultKind(
-        "the service account of an execution job may not write to the bucket (403)"
+        "the service account of an execution job is not allowed to write to the bucket (403)"
     ),
     "pending-job": FaultKind("an execution job stays PENDING"),
-    "dead-kernel": FaultKind("the kernel of an execution job is killed while its notebook runs"),
+    "dead-kernel": FaultKind(
+        "the kernel of an execution job is killed while its notebook is running"
+    ),
     "lost-answer": FaultKind(
-        "the next N runtime templates or execution jobs are created, and the answer is lost (503)",
+        "the next N runtime templates or execution jobs are created, but the response is lost "
+        "(503)",
         "N",
     ),
     "no-guest-attributes": FaultKind(
         "reading guest attributes is refused, as by "
         "constraints/compute.disableGuestAttributesAccess (403)"
     ),
-    "silent-device": FaultKind("the device boots and reports nothing"),
+    "silent-device": FaultKind("the device boots but does not report anything"),
     "script-failure": FaultKind("the startup script fails on the device"),
     "wrong-gpu": FaultKind("the device has a different GPU than requested"),
     "forged-report": FaultKind("the device sends a report with a wrong nonce"),
@@ -146,18 +149,18 @@ class Faults:
         if kind.argument == "N":
             if colon and not (argument.isdecimal() and int(argument)):
                 raise UsageError(
-                    f"--fault {script}: {argument!r} is not a number of times",
-                    hint=f"use for example --fault {name}:2",
+                    f"--fault {script}: {argument!r} is not a positive number",
+                    hint=f"use a form such as --fault {name}:2",
                 )
             self._left[name] = int(argument or 1)
         elif kind.argument and not argument:
             raise UsageError(
                 f"--fault {script}: a {kind.argument.lower()} is missing",
-                hint=f"write --fault {name}:{kind.argument}",
+                hint=f"use the form --fault {name}:{kind.argument}",
             )
         elif argument and not kind.argument:
             raise UsageError(
-                f"--fault {script}: this fault takes no argument", hint=f"write --fault {name}"
+                f"--fault {script}: this fault takes no argument", hint=f"use --fault {name}"
             )
         elif kind.argument == "FILE":
             self._scripted.append(_read_scripted_error(script, argument))

@@ -202,7 +202,7 @@ class _Conversation(BaseHTTPRequestHandler):
             self.close_connection = True
             raise ApiError(
                 StatusCode.PERMISSION_DENIED,
-                "the sandbox accepts requests from programs on this machine only",
+                "the sandbox accepts requests only from programs on this machine",
             )
         parts = urlsplit(self.path)
         query = dict(parse_qsl(parts.query, keep_blank_values=True))

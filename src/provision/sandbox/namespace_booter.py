@@ -95,7 +95,7 @@ class NamespaceBooter(Booter):
                 name, "SANDBOX: fault silent-device: the startup script is not run\n"
             )
             return
-        what = "the startup script is not run: this host cannot isolate a machine"
+        what = "the startup script is not run because this host cannot isolate a machine"
         reason = self.unavailable_reason()
         if not reason:
             try:

@@ -45,7 +45,7 @@ def _run(source: Path, output: Path, timeout_s: float, *, dies: bool) -> dict[st
     try:
         client.execute(cwd=str(Path.cwd()))
     except CellTimeoutError:
-        outcome = f"the execution did not end within {timeout_s:.0f} s"
+        outcome = f"the execution did not finish within {timeout_s:.0f} s"
     except DeadKernelError:
         outcome = "the kernel died"
     except CellExecutionError as failure:

@@ -205,7 +205,7 @@ def _listening(server: AbstractContextManager[int]) -> Iterator[int]:
             raise ExternalError(
                 "the sandbox cannot listen on this port",
                 why=str(error),
-                hint="leave out the port to use a free one",
+                hint="omit the port option to use a free port",
             ) from None
         yield port
 
@@ -235,8 +235,8 @@ def _running_endpoints(folder: Path, handle: int, faults: tuple[str, ...]) -> di
         holder = _holder(folder)
         if faults:
             raise ExternalError(
-                f"{folder}: another process already runs a sandbox in this folder",
-                why=f"only the process that runs it can set faults: {holder}",
+                f"{folder}: another process is already running a sandbox in this folder",
+                why=f"only the process that runs the sandbox can set faults: {holder}",
                 hint="end that process first, or pass the faults to `provision sandbox up`",
             )
         try:
@@ -249,7 +249,10 @@ def _running_endpoints(folder: Path, handle: int, faults: tuple[str, ...]) -> di
     else:
         return None
     raise ExternalError(
-        (f"{folder}: another process runs a sandbox in this folder and cannot be reached yet"),
+        (
+            f"{folder}: another process is running a sandbox in this folder and cannot be reached "
+            "yet"
+        ),
         why=f"it is {holder}",
         hint="wait a moment and try again, or stop that process",
     )
@@ -266,6 +269,6 @@ def _require_packages() -> None:
 
             raise ExternalError(
                 "the sandbox needs packages that are not installed",
-                why=f"there is no module {module}",
+                why=f"the module {module} is missing",
                 hint=install_command("sandbox"),
             )

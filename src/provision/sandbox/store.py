@@ -286,5 +286,5 @@ def _read(path: Path) -> dict[str, Any]:
     raise StateError(
         f"{path}: the sandbox's store cannot be read",
         why=why,
-        hint=f"remove the folder {path.parent}: it contains only data of the sandbox",
+        hint=f"remove the folder {path.parent}; it contains only the sandbox's data",
     )

@@ -38,12 +38,14 @@ _JOURNAL = "provision.journal/2"
 _MACHINE_IDS = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
 """machine-id(5): the same as long as a system is installed, another in each."""
 _MACHINE_ID_LIMIT = 4096
-_NOT_A_PLAIN_FILE_HINT = "check this path: it must be a regular file that provision created"
+_NOT_A_PLAIN_FILE_HINT = (
+    "this path must be a regular file that provision created; move anything else away"
+)
 _HINTS_BY_ERRNO = {
-    errno.EROFS: "the folder of the spec must be writable: copy the spec and its lock into a "
+    errno.EROFS: "the spec's folder must be writable: copy the spec and its lock into a "
     "writable folder",
-    errno.EACCES: "check the owner and mode of that path",
-    errno.ENOSPC: "free some space there",
+    errno.EACCES: "check the owner and mode of this path",
+    errno.ENOSPC: "free some space on this disk",
 }
 
 
@@ -151,7 +153,7 @@ class LocalStore:
                 hint=f"check the environments in {self.folder / 'envs'}, then remove the journal",
             ) from None
         raise StateError(
-            f"{path} was written by another version of provision ({document['schema']})",
+            f"{path} was written by a different version of provision ({document['schema']})",
             hint="upgrade provision",
         )
 
@@ -207,7 +209,7 @@ class LocalStore:
             return
         state, here = self.load(), read_current_binding(self.folder, self._system)
         if state.binding is None:
-            progress(Notice(f"{path} is bound to this machine and folder now"))
+            progress(Notice(f"{path} is now bound to this machine and folder"))
             self.bind(state)
         elif why := explain_foreign_binding(state.binding, here):
             progress(
@@ -271,18 +273,18 @@ def _check_folder(folder: Path) -> None:
     if hasattr(os, "geteuid") and about.st_uid != os.geteuid() and os.geteuid() != 0:
         hint = f"run the command as that user, or move {folder} away"
         raise StateError(
-            f"{folder} belongs to another user",
-            why=f"its owner has the user ID {about.st_uid}, and yours is {os.geteuid()}",
+            f"{folder} belongs to a different user",
+            why=f"its owner has the user ID {about.st_uid}, but yours is {os.geteuid()}",
             hint=hint,
         )
     if is_tracked_by_git(folder):
         why = (
-            "a state file that comes with a repository was written on another machine, and "
-            "acting on it could remove your own files"
+            "a state file from a repository was written on a different machine, and using it "
+            "could remove your own files"
         )
         hint = (
-            "if it was created here, remove it from version control: git rm -r "
-            f"--cached {folder.name}; if not, remove it: git rm -r {folder.name}"
+            "if the folder was created here, remove it from version control: git rm -r "
+            f"--cached {folder.name}; otherwise, delete it: git rm -r {folder.name}"
         )
         raise StateError(f"{folder} is tracked by git", why=why, hint=hint)
 
@@ -318,12 +320,12 @@ def _wait_for_lock(handle: int, path: Path, deadline: float, progress: ProgressC
             holder = os.pread(handle, 200, 0).decode("utf-8", "replace") or "another process"
             if time.monotonic() >= deadline:
                 raise StateError(
-                    f"another provision is running: {holder}",
+                    f"another provision process is running: {holder}",
                     why=f"it has locked {path}",
-                    hint="wait for it, or use --lock-timeout",
+                    hint="wait for it to finish, or set --lock-timeout",
                 ) from None
             if not is_reported:
-                progress(f"waiting for another provision ({holder})")
+                progress(f"waiting for another provision process ({holder})")
                 is_reported = True
             time.sleep(0.1)
         else:
@@ -353,7 +355,7 @@ def explain_foreign_binding(bound: StateBinding, here: StateBinding) -> str:
     same = (bound.folder == here.folder, bound.inode == here.inode)
     if any(same) if here.machine else all(same):
         return ""
-    return f"it was written in {bound.folder}, and this folder is {here.folder}"
+    return f"it was written in {bound.folder}, but this folder is {here.folder}"
 
 
 def _machine(reader: Reader) -> str:

@@ -22,7 +22,8 @@ from provision.state import Ledger, State
 from provision.targets.context import Interpreter, TargetContext, declared_variables
 from provision.targets.stored_verdict import Validity, VerificationRecord, assess_validity
 from provision.targets.summary import TargetCondition, TargetSummary
-from provision.verification import Report, digest_of_expectations
+from provision.verification import Report
+from provision.verification.device_files import digest_of_expectations
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +227,7 @@ class Driver(ABC, Generic[ObservationT]):
             return Verification(True, tier, reason, where)
         earlier = self._validity(context, stored, reader) is Validity.EARLIER_PROBE
         verdict = f"{stored.verdict} (earlier probe)" if earlier else stored.verdict
-        reason = f"{verdict} on {stored.at[:10]}; nothing has changed since"
+        reason = f"{verdict} on {stored.at[:10]}; nothing has changed since then"
         return Verification(False, tier, reason, where, earlier_probe=earlier)
 
     def verification_location(self, context: TargetContext) -> str:  # noqa: ARG002
@@ -249,6 +250,8 @@ class Driver(ABC, Generic[ObservationT]):
         if reason := self.reason_for_missing_report(context, stored, state, reader):
             return reason
         if self._validity(context, stored, reader) is Validity.OTHER_EXPECTATIONS:
+            if stored.tier not in ("", context.spec.verify.tier):
+                return f"it was verified with tier {stored.tier}"
             has_code = context.code is not None or bool(context.sources)
             parts = "the spec, the lock or the code" if has_code else "the spec or the lock"
             return f"{parts} has changed since it was verified"
@@ -299,7 +302,7 @@ class Driver(ABC, Generic[ObservationT]):
         if only:
             raise Refused(
                 "single checks can be repeated only for targets on this machine",
-                why=f"{context.address} runs all of its checks together, on another machine",
+                why=f"{context.address} runs all of its checks together, on a different machine",
                 hint="omit --only",
             )
 

@@ -29,10 +29,10 @@ def refuse_bucket(
         name, location = bucket.get("name", "the bucket"), bucket.get("location", "")
         yield Refusal(
             route,
-            f"bucket {name} is in the {kind} {location}, but Vertex AI reads and writes buckets of "
-            "one region only",
-            f"create one with `gcloud storage buckets create gs://NAME --location={region}`, and "
-            "set bucket to it",
+            f"bucket {name} is in the {kind} {location}, but Vertex AI can only use buckets in "
+            "a single region",
+            f"create one with `gcloud storage buckets create gs://NAME --location={region}`, "
+            "and set `bucket` to it",
         )
 
 
@@ -40,4 +40,6 @@ def note_distant_bucket(bucket: Mapping[str, Any], region: str) -> Iterator[str]
     """Yield the note that a bucket is in another region than the job."""
     location = str(bucket.get("location", "")).lower()
     if bucket.get("locationType") == "region" and location != region:
-        yield f"bucket: in {location}, not in {region}: what is read and written crosses regions"
+        yield (
+            f"bucket: it is in {location}, not in {region}, so data is transferred between regions"
+        )

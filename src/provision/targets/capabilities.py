@@ -143,7 +143,7 @@ class VerifiesImage(Protocol):
 
 def describe_edited_copy(cell: str) -> str:
     """Return the note that an edited copy of a rendered cell stays in its notebook."""
-    return f"the edited copy of the cell {cell} stays, as a separate cell"
+    return f"the edited copy of the cell {cell} is kept as a separate cell"
 
 
 class RenderedContent(Protocol):

@@ -15,7 +15,7 @@ from provision.lock import Lock, LockedEnvironment
 from provision.spec import Spec
 from provision.spelling import format_command
 from provision.state import to_folder_name
-from provision.verification import expectations_of
+from provision.verification.device_files import expectations_of
 
 Route = tuple[str | int, ...]
 _ANY_SPEC = PurePath("SPEC")
@@ -128,9 +128,9 @@ def refuse_untestable_gpu(
     if not gpu.is_none and packages.isdisjoint(context.spec.packages_that_test_a_gpu()):
         yield Refusal(
             ("gpu",),
-            f"gpu: {gpu} can only be tested through torch, jax or TensorFlow, and none of them is "
-            "in `packages`",
-            "add the one that you train with to `packages`, or set gpu: none",
+            f"`gpu: {gpu}` can only be tested through torch, jax or TensorFlow, and none of "
+            "them is in `packages`",
+            "add the framework you train with to `packages`, or set `gpu: none`",
         )
 
 

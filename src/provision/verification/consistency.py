@@ -106,8 +106,8 @@ def _check_rows(
         yield f"{names} {verb} missing, although this verification requires {pronoun}"
     elif ids != [check.id for check in selected]:
         yield (
-            "its checks differ from those of this verification: some are added, repeated "
-            "or in another order"
+            "its checks differ from the checks of this verification: some are added, repeated "
+            "or in a different order"
         )
     else:
         for row, check in zip(rows, selected, strict=True):
@@ -126,21 +126,22 @@ def _readings(document: Mapping[str, Any]) -> Iterator[str]:
     rows = document["readings"]
     keys = [row["key"] for row in rows]
     if keys != sorted(set(keys)):
-        yield "its readings are repeated, or not in the order in which the probe writes them"
+        yield "its readings are repeated, or are not in the order in which the probe writes them"
     for row in rows:
         expected = class_of_reading(row["key"])
         if expected is None or expected.value != row["class"]:
             yield (
-                f"the reading {_shorten(row['key'])} has class {_shorten(row['class'])}; the probe "
-                f"writes {f'class {expected.value}' if expected else 'no such reading'}"
+                f"the reading {_shorten(row['key'])} has class {_shorten(row['class'])}, but "
+                "the probe writes "
+                f"{f'class {expected.value}' if expected else 'no such reading'}"
             )
     identity = canonical_digest(
         {row["key"]: row["value"] for row in rows if row["class"] == ReadingClass.IDENTITY.value}
     )
     if identity != document["digests"]["identity"]:
         yield (
-            f"its identity digest is {_shorten(document['digests']['identity'])}, and its "
-            f"readings have {identity}"
+            f"its identity digest is {_shorten(document['digests']['identity'])}, but its "
+            f"readings give {identity}"
         )
 
 
@@ -197,8 +198,9 @@ def _expectations(
         values.get("python.minor") != minor or values.get("python.prefix_matches") is not True
     ):
         yield (
-            f"P01 passes, but the readings show Python {_shorten(str(values.get('python.minor')))} "
-            f"instead of {minor}, or another environment"
+            "P01 passes, but the readings show Python "
+            f"{_shorten(str(values.get('python.minor')))} instead of {minor}, or a different "
+            "environment"
         )
     matches = not packages["differences"] and packages.get("matching") == len(expected.packages)
     if "P02" in passed and not (matches and _has_locked_versions(values, expected)):
@@ -241,7 +243,7 @@ def _judgements(
             # A forged value can make a judge raise anything.
             problem = "its readings cannot be judged"
             if isinstance(error, KeyError) and error.args:
-                problem = f"there is no reading {_shorten(str(error.args[0]))}"
+                problem = f"the reading {_shorten(str(error.args[0]))} is missing"
             yield f"{check.id} is {status.value}, but {problem}"
             continue
         if derived is not status:

@@ -36,8 +36,8 @@ _SIZES = ("ram", "disk", "shm", "vram")
 _MAIN = "import sys\n\n{before}from {package}.{program}.cli import main\n\nsys.exit(main())\n"
 _TOO_OLD = """if sys.version_info < (3, 10):
     sys.stderr.write(
-        "probe: this is Python %d.%d, the probe needs 3.10 or newer: run it with the Python of "
-        "the environment\\n" % sys.version_info[:2]
+        "probe: this is Python %d.%d, but the probe needs 3.10 or newer: run it with the "
+        "environment's Python\\n" % sys.version_info[:2]
     )
     sys.exit(2)
 
@@ -60,6 +60,7 @@ CORE_OF_PROGRAM: dict[str, tuple[str, ...]] = {
         "files",
         "installed_packages",
         "json_fields",
+        "own_wheels",
         "process",
         "record_audit",
         "redact",
@@ -70,12 +71,16 @@ CORE_OF_PROGRAM: dict[str, tuple[str, ...]] = {
         "code_files",
         "files",
         "gpu_names",
+        "installed_packages",
         "json_fields",
         "nvidia_smi",
+        "own_wheels",
         "process",
+        "record_audit",
         "redact",
         "system_packages",
         "timed_http",
+        "versions",
     ),
     "notebook": (
         "agent_config",
@@ -85,6 +90,7 @@ CORE_OF_PROGRAM: dict[str, tuple[str, ...]] = {
         "installed_packages",
         "json_fields",
         "nvidia_smi",
+        "own_wheels",
         "process",
         "record_audit",
         "redact",

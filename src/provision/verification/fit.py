@@ -24,12 +24,14 @@ from provision.verification.fit_model import (
     FitResource,
     FitSources,
     LargeArray,
+    ModelTensors,
     NeedOrigin,
     ResourceFit,
     ResourceNeed,
     RunFigures,
     TargetFit,
     describe_arrays,
+    describe_tensors,
     format_size,
     read_bytes,
 )
@@ -74,7 +76,7 @@ def _preallocation(spec: Spec) -> Iterator[str]:
     variable, value, _ = PREALLOCATION_VARIABLES[framework]
     if spec.env.get(variable, "").lower() != value:
         yield (
-            f"the GPU memory of the run, because {framework} takes most of a GPU in advance (to "
+            f"the run's GPU memory, because {framework} reserves most of a GPU in advance (to "
             f"measure it, set {variable}={value} under `env` and run again)"
         )
 
@@ -99,13 +101,23 @@ def _needs(
     if run is not None and measured:
         detail = f"peak of {run.program}" if run.program else "peak of the run"
         if run.is_killed:
-            detail += ", which was killed because memory ran out, or one of its processes was"
+            detail += ", which was killed (or one of its processes was) because memory ran out"
         if resource is FitResource.RAM and run.arrays:
             detail += f", with the arrays {describe_arrays(run.arrays)}"
+        tensors = _tensors_in(resource, run)
+        if tensors:
+            detail += f", with {describe_tensors(tensors)}"
         yield ResourceNeed(measured, NeedOrigin.MEASURED, detail, is_minimum=run.is_killed)
     required = _required(resource, spec)
     if required is not None:
         yield required
+
+
+def _tensors_in(resource: FitResource, run: RunFigures) -> tuple[ModelTensors, ...]:
+    """Return the weights, optimizers and jax arrays of a run that take a resource."""
+    if resource not in (FitResource.RAM, FitResource.GPU):
+        return ()
+    return tuple(one for one in run.tensors if one.on_gpu == (resource is FitResource.GPU))
 
 
 def _estimate(
@@ -258,14 +270,14 @@ def _savings(
             elif data:
                 left = format_size(max(fit.need.bytes - data, 0))
                 yield (
-                    f"read the data in parts and remove training.data.in_memory: saves "
-                    f"{format_size(data)}, then {left} is needed"
+                    "read the data in parts and remove `training.data.in_memory`: this saves "
+                    f"{format_size(data)} and leaves a need of {left}"
                 )
             larger = target.kind.machine_with_ram(fit.need.bytes / GIB, target, facts)
             if larger is not None:
-                yield f"set {larger.field}: {larger.value}, which has {larger.ram_gib:g} GiB"
+                yield f"set `{larger.field}: {larger.value}`, which has {larger.ram_gib:g} GiB"
         case FitResource.DISK if spec.framework() == "hf-trainer":
-            yield "keep fewer checkpoints: set training.arguments.save_total_limit"
+            yield "keep fewer checkpoints with `training.arguments.save_total_limit`"
         case FitResource.SHM:
             yield "use fewer DataLoader workers, or smaller batches"
         case _:
@@ -279,16 +291,17 @@ def _array_savings(arrays: tuple[LargeArray, ...], needed: int) -> Iterator[str]
     """
     size = sum(array.bytes for array in arrays)
     yield (
-        f"read the data in parts (tf.data, a PyDataset, a DataLoader) in place of the arrays: "
-        f"saves at least {format_size(size)}, then at most {format_size(needed - size)} is needed"
+        "read the data in parts (tf.data, a PyDataset, a DataLoader) instead of the arrays: "
+        f"this saves at least {format_size(size)}, and at most {format_size(needed - size)} is "
+        "needed"
     )
     doubles = tuple(array for array in arrays if array.dtype == "float64")
     if doubles:
         half = sum(array.bytes for array in doubles) // 2
         names = ", ".join(array.name for array in doubles)
         yield (
-            f"create {names} as float32 in place of float64: saves at least {format_size(half)}, "
-            f"then at most {format_size(needed - half)} is needed"
+            f"create {names} as float32 instead of float64: this saves at least "
+            f"{format_size(half)}, and at most {format_size(needed - half)} is needed"
         )
 
 

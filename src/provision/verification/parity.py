@@ -280,7 +280,8 @@ def _training(evidence: Sequence[_Evidence], pairs: Sequence[ReportComparison]) 
             if difference.key == "train.weights_sha":
                 results.add(StatementResult.DIFFERS)
                 reasons.append(
-                    f"{sides} ended with different weights, and no recorded difference explains it"
+                    f"{sides} ended with different weights, and no recorded difference explains "
+                    "this"
                 )
             elif "train.weights_sha" in difference.followers:
                 results.add(StatementResult.DIFFERS_AS_DECLARED)

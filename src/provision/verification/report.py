@@ -239,8 +239,8 @@ def find_tampering(report: Report) -> str:
     ):
         return ""
     return (
-        "the digest of this report does not match its content; it was modified after the probe "
-        "wrote it"
+        "the report's digest does not match its content, so the report was modified after the "
+        "probe wrote it"
     )
 
 
@@ -263,7 +263,7 @@ def read_report_bytes(path: Path, reader: Reader) -> bytes:
         return reader.read(path, MAX_REPORT_BYTES)
     except ExternalError as error:
         hint = (
-            "pass the path of a report.json; `provision apply` and `provision verify` write one "
+            "use the path of a report.json; `provision apply` and `provision verify` write one "
             "and print its path"
         )
         raise ExternalError(error.what, why=error.why, hint=error.hint or hint) from error
@@ -291,8 +291,8 @@ def read_report(content: bytes, name: str, *, nonce: str | None = None) -> Repor
     if schema != SCHEMA:
         raise ExternalError(
             f"{name} is not a provision report",
-            why=f"its schema is {schema or 'missing'}, expected {SCHEMA}",
-            hint="pass a report.json written by a verification run",
+            why=f"its schema is {schema or 'missing'}; expected {SCHEMA}",
+            hint="use a report.json that a verification wrote",
         )
     if malformed := _malformed_parts(document):
         raise ExternalError(
@@ -302,7 +302,7 @@ def read_report(content: bytes, name: str, *, nonce: str | None = None) -> Repor
         )
     if nonce is not None and document["subject"].get("nonce") != nonce:
         raise ExternalError(
-            f"the report {name} is from another run",
+            f"the report {name} is from a different run",
             why="its nonce does not match this run",
             hint=again,
         )

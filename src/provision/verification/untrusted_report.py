@@ -29,7 +29,7 @@ _MAX_TEXT_LENGTH = 2**16
 _MAX_NUMBER = 2.0**64
 _STATUS_SCHEMA = "provision.agent.notebook-status"
 _DOWNLOAD_AGAIN = (
-    "download report.json again (the last cell of the notebook offers it), and do not edit it"
+    "download report.json again (the notebook's last cell offers it), and do not edit it"
 )
 
 _Form = dict[str, type | tuple[type, ...]]
@@ -103,7 +103,7 @@ def _decode(content: bytes, name: str) -> Any:
         raise Refused(
             f"{name} is too large for a report",
             why=f"it is larger than {MAX_REPORT_BYTES // 2**20} MiB",
-            hint="pass the report.json that you downloaded from the notebook",
+            hint="use the report.json that you downloaded from the notebook",
         )
     if not content.strip():
         raise _damaged_report(name, "it is empty")
@@ -111,7 +111,7 @@ def _decode(content: bytes, name: str) -> Any:
         raise Refused(
             f"{name} is an archive",
             why="it starts like a zip file",
-            hint="unpack it and pass the report.json in it",
+            hint="unpack it, and use the report.json in it",
         )
     try:
         return json.loads(
@@ -184,15 +184,15 @@ def _refuse_other_schema(document: Any, name: str) -> None:
         )
     if family == SCHEMA.partition("/")[0]:
         raise Refused(
-            f"{name} was written by another version of provision",
-            why=f"its schema is {shown}, this version reads {SCHEMA}",
+            f"{name} was written by a different version of provision",
+            why=f"its schema is {shown}, but this version reads {SCHEMA}",
             hint="use the version of provision that rendered the notebook, or render the notebook "
             "again with this version",
         )
     raise Refused(
         f"{name} is not a provision report",
-        why=f"its schema is {shown}, expected {SCHEMA}",
-        hint="pass the report.json that you downloaded from the notebook",
+        why=f"its schema is {shown}; expected {SCHEMA}",
+        hint="use the report.json that you downloaded from the notebook",
     )
 
 

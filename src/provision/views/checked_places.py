@@ -75,7 +75,10 @@ def render_place_list(places: Sequence[Place], color: bool) -> str:
     ]
     versions = _versions_by_kind(places)
     for name, words in versions.items():
-        lines += ["", f"With another runtime or image, as in {name}@{words[0]}:"]
+        lines += [
+            "",
+            f"To check for a different runtime or image, use a name such as {name}@{words[0]}:",
+        ]
         lines += [f"  {word}" for word in words]
     return "\n".join(lines)
 
@@ -121,7 +124,7 @@ def _describe(checked: CheckedPlace) -> str:
     place = checked.place
     if checked.python == place.python or not place.python:
         return place.description
-    return f"{place.description}; checked with Python {checked.python}, which the files name"
+    return f"{place.description}; checked with Python {checked.python}, which the files specify"
 
 
 def _place_fields(checked: CheckedPlace) -> Iterator[tuple[str, Any]]:

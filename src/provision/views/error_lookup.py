@@ -13,8 +13,8 @@ from provision.views.formatting import LABEL_WIDTH, Style, Styler, labeled_rows,
 VERSION = 1
 _MIN_WIDTH = 40
 _NO_SYMPTOM = (
-    "Its cause may still be in the spec or on the device: check them with `provision lint` and "
-    "`provision verify`."
+    "Its cause may still be in the spec or on the device; check these with `provision lint` "
+    "and `provision verify`."
 )
 _UNEXPLAINED = (
     "This error ended the program. The known errors below were printed before it and may be "
@@ -91,7 +91,7 @@ def _lines(
         yield from _field("confirmed", f"{check.id} {check.title}: {check.message}", width)
         yield from _field("", check.fix, width)
     if compared_with and not first.is_confirmed:
-        text = f"no finding and no failed check in {compared_with} confirms it"
+        text = f"no finding or failed check in {compared_with} confirms it"
         yield from _field("checked", text, width)
     yield from _field("fix", first.symptom.fix, width)
     yield from _field("source", f"{evidence.source} ({evidence.confidence} confidence)", width)

@@ -89,7 +89,7 @@ def render_stale(tables: Sequence[StaleTable], days: int) -> str:
         )
         for stale in tables
     ]
-    return "\n".join(lines or [f"No row was read more than {days} days ago."])
+    return "\n".join(lines or [f"No row's source was last read more than {days} days ago."])
 
 
 def stale_to_json(tables: Sequence[StaleTable]) -> list[dict[str, Any]]:

@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 from provision.sanitize import escape_line
 from provision.verification.fit_model import ResourceFit, RunFigures, TargetFit, format_size
 from provision.views.formatting import Style, Styler, indent_rest, map_strings, wrap
-from provision.views.report.html import render_template
 
 SCHEMA = "provision.fit/1"
-_VERDICTS = {True: "fits", False: "does not fit", None: "not known"}
+_VERDICTS = {True: "fits", False: "does not fit", None: "unknown"}
 _STYLES = {True: Style.GOOD, False: Style.ERROR, None: Style.WARNING}
 _WORDS = {True: "FITS EVERYWHERE", False: "DOES NOT FIT", None: "NOT FULLY KNOWN"}
 _TONES = {True: "verified", False: "failed", None: "unverified"}
@@ -60,6 +59,8 @@ def to_json(spec: str, targets: Sequence[TargetFit], run: RunFigures | None) -> 
 
 def render_page(spec: str, targets: Sequence[TargetFit], run: RunFigures | None) -> str:
     """Return the comparison as one self-contained page. Every string in it is safe and escaped."""
+    from provision.views.report.html import render_template  # for a page alone
+
     verdict = _overall(targets)
     rows = [(target.target, target.kind, target.fits, _bars(target)) for target in targets]
     return render_template(
@@ -87,10 +88,10 @@ def summarize_target(target: TargetFit) -> str:
 def describe_run(run: RunFigures | None) -> str:
     """Return the origin of the measurements in one line."""
     if run is None:
-        return "No run is recorded: what is needed is estimated or required by the spec."
+        return "No run is recorded; the needs are estimated or come from `requires` in the spec."
     target = run.target
     if run.is_of_other_spec:
-        target += f" of another spec ({run.spec})"
+        target += f" of a different spec ({run.spec})"
     return f"Measured: {run.program or 'a program'}, target {target}, {run.created}."
 
 
@@ -109,7 +110,7 @@ def _lines(
         yield ""
         yield f"{styler(escape_line(target.target), Style.STRONG)} ({escape_line(target.kind)})"
         if not target.resources:
-            yield "  the needs of the training are unknown here"
+            yield "  the needs of the training run are unknown on this target"
         for resource in target.resources:
             verdict = styler(_verdict(resource), _STYLES[resource.fits])
             name = f"  {resource.resource.value:<{_LABEL_WIDTH}} "

@@ -45,7 +45,10 @@ def _lines(comparison: IndexComparison, lock: str, sources: PackageSources) -> I
         sum(counts) for counts in zip((0, 0), *comparison.compared.values(), strict=True)
     )
     if comparison.mismatches:
-        yield f"{lock} does not match its indexes: {len(comparison.mismatches)} of {files} files"
+        yield (
+            f"{lock} does not match its indexes: {len(comparison.mismatches)} of {files} "
+            "files differ"
+        )
     elif comparison.unproven:
         unproven = pluralize(len(comparison.unproven), "file")
         yield f"{lock} is not verified: {unproven} could not be compared"

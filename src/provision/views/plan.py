@@ -85,9 +85,9 @@ def _lines(
     if plan.changes or lock_line:
         yield from wrap(f"Plan: {plan.summary()}.", width)
     elif any(check.needed for check in plan.verifications.values()):
-        yield "No changes; only the verification is left."
+        yield "No changes; only the verification remains."
     elif not failed:
-        yield "No changes. Everything is as declared."
+        yield "No changes. Everything matches the spec."
 
 
 def _action(action: Action, styler: Styler, width: int) -> Iterator[str]:

@@ -7,7 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from provision.sanitize import escape_line
-from provision.verification.fit_model import describe_arrays, read_arrays
+from provision.verification.fit_model import (
+    describe_arrays,
+    describe_tensors,
+    read_arrays,
+    read_tensors,
+)
 from provision.verification.report import rows_of, to_number
 from provision.views.formatting import format_amount, format_seconds
 
@@ -89,6 +94,10 @@ def list_figures(record: Mapping[str, Any]) -> list[Figure]:
         figures += _card_figures(f"GPU {index}", card)
     figures += _torch_figures(rows_of(record, "torch"))
     figures.append(("arrays at the end", describe_arrays(read_arrays(record))))
+    tensors = tuple(read_tensors(record))
+    for place, on_gpu in (("GPU", True), ("RAM", False)):
+        words = describe_tensors(one for one in tensors if one.on_gpu == on_gpu)
+        figures.append((f"weights and optimizer at the end, {place}", words))
     return [Figure(name, value) for name, value in figures if value]
 
 
@@ -158,15 +167,15 @@ def _explain_ending(record: Mapping[str, Any]) -> list[str]:
     kills = int(_number(ended, "memory_kills") or 0)
     ram = _ram(record)
     if kills and signal == "SIGKILL":
-        advice = "use less memory (smaller batch, fewer workers) or a machine with more"
+        advice = "use less memory (a smaller batch, fewer workers), or a machine with more memory"
         return [f"the kernel killed it because memory ran out: {ram}; {advice}"]
     if kills:
         processes = f"{kills} process{'es' if kills > 1 else ''}"
         return [f"the kernel killed {processes} because memory ran out: {ram}"]
     if signal == "SIGKILL":
         reason = (
-            "it was killed with SIGKILL: by a person, by a time limit, or because memory ran out "
-            "(this kernel does not report that)"
+            "it was killed with SIGKILL: by a person, by a time limit, or because memory ran "
+            "out (this kernel does not report which)"
         )
         return [f"{reason} ({ram})" if ram else reason]
     if ended.get("code") is None:

@@ -19,8 +19,8 @@ from provision.views.formatting import Style, Styler, indent_rest, wrap
 
 VERSION = 1
 _EVIDENCE_NOTE = (
-    "rules only: nothing was resolved or run. Without --no-resolve, uv resolves the packages if "
-    "the network is there; `provision apply` verifies them."
+    "rules only: nothing was resolved or run. Without --no-resolve, uv resolves the packages "
+    "if the network is available; `provision apply` verifies them."
 )
 
 
@@ -98,11 +98,11 @@ def _headline(result: SuggestionResult) -> str:
     refused = sum(assessed.is_refused for assessed in result.combinations)
     count, name = len(result.combinations) - refused, f"for {redact_line(result.name)}"
     if not result.combinations:
-        return f"No combination without errors among the {result.tried} that were tried, {name}"
+        return f"None of the {result.tried} combinations that were tried is free of errors, {name}"
     errors = "without other errors" if result.in_the_way else "without errors"
     good = f"{pluralize(count, 'combination')} {errors}" if count else f"No combination {errors}"
     if refused:
-        good += f"; {pluralize(refused, 'combination')} refused once resolved"
+        good += f"; {pluralize(refused, 'combination')} rejected after resolving"
     return f"{good}, {name}"
 
 
@@ -122,7 +122,7 @@ def _shown(
     if assessed.note:
         yield from _wrapped("     ", redact_line(" ".join(assessed.note.split())), width)
     if not suggestion.changes:
-        yield "     no change of the spec" if written else "     as requested"
+        yield "     no change to the spec" if written else "     as requested"
     for change in suggestion.changes:
         yield from _wrapped("     ", _change(change), width)
     if exact := _exact(suggestion):

@@ -86,8 +86,8 @@ MET: Mapping[str, Met] = {
         lro(8, STOCKOUT),
         FailureScope.ZONE,
         "capacity",
-        "no capacity for this machine now",
-        "list further zones",
+        "currently has no capacity for this machine",
+        "list more zones",
     ),
     "stockout with a way out": Met(
         parse_operation_error(
@@ -112,8 +112,8 @@ MET: Mapping[str, Met] = {
         ),
         FailureScope.ZONE,
         "capacity",
-        "no capacity for this machine now",
-        "list further zones",
+        "currently has no capacity for this machine",
+        "list more zones",
         ("us-central1-f", "us-central1-c"),
     ),
     "stockout by its code": Met(
@@ -141,14 +141,14 @@ MET: Mapping[str, Met] = {
         lro(9, "UNSUPPORTED_OPERATION: instance was preempted"),
         FailureScope.ZONE,
         "capacity",
-        "took the machine back",
+        "reclaimed the machine",
         "again",
     ),
     "too many operations": Met(
         lro(8, "RESOURCE_OPERATION_RATE_EXCEEDED: Operation rate exceeded for resource 'x'."),
         FailureScope.ZONE,
         "throttled",
-        "no more operations",
+        "does not accept more operations",
         "again",
     ),
     "no service account": Met(
@@ -192,7 +192,7 @@ MET: Mapping[str, Met] = {
         ),
         FailureScope.FATAL,
         "act-as",
-        "you are not allowed to use the service account",
+        "you are not allowed to use the instance's service account",
         "add-iam-policy-binding trainer@my-project.iam.gserviceaccount.com "
         "--project=my-project --role=roles/iam.serviceAccountUser",
     ),
@@ -244,13 +244,13 @@ MET: Mapping[str, Met] = {
         FailureScope.FATAL,
         "protected",
         "metadata key title is reserved by Workbench",
-        "remove title from `metadata:`",
+        "remove title from the target's `metadata`",
     ),
     "queue": Met(
         rest(409, "unable to queue the operation"),
         FailureScope.RETRY,
         "queue",
-        "another operation on the instance is running",
+        "another operation on the instance is still running",
         "again",
         repeats=None,
     ),
@@ -510,7 +510,7 @@ MET: Mapping[str, Met] = {
         FailureScope.FATAL,
         "refused",
         "rejected the request as invalid",
-        "change the field",
+        "change the target field",
     ),
     "old kind of notebook": Met(
         rest(
@@ -521,7 +521,7 @@ MET: Mapping[str, Met] = {
         FailureScope.FATAL,
         "refused",
         "rejected the request as invalid",
-        "change the field",
+        "change the target field",
     ),
     "another generation": Met(
         rest(

@@ -47,7 +47,7 @@ def test_the_next_zone_on_stockout_and_the_shell_is_gone(begin: Begin) -> None:
     assert (
         format_attempts(placed.attempts)
         .splitlines()[0]
-        .startswith("us-central1-a  capacity  the zone has no capacity")
+        .startswith("us-central1-a  capacity  the zone currently has no capacity")
     )
     assert f"delete: {INSTANCE}" in cloud.lines
 
@@ -153,7 +153,9 @@ def test_an_operation_that_never_ends_is_kept_and_named(begin: Begin) -> None:
     assert raised.value.failure.kind == "slow"
     assert "40 minutes" in raised.value.what
     assert raised.value.still_running == (cloud.name("us-central1-a"),)
-    assert "may exist and cost money: gcloud workbench instances describe" in raised.value.hint
+    assert (
+        "may exist and be costing money: gcloud workbench instances describe" in raised.value.hint
+    )
     assert (
         "show it: gcloud workbench instances describe "
         f"{cloud.name('us-central1-a').rpartition('/')[2]} --project=" in raised.value.hint
@@ -182,7 +184,7 @@ def test_the_console_says_why_it_is_stuck(begin: Begin) -> None:
     )
     with pytest.raises(InstanceNotCreated) as raised:
         cloud.create()
-    assert "could not register with the proxy" in raised.value.why
+    assert "could not register with the JupyterLab proxy" in raised.value.why
     assert "c2d-startup[431]: Proxy Registration failed" in raised.value.why
     assert "Private Google Access" in raised.value.hint
 
@@ -318,7 +320,7 @@ def test_every_way_out_is_told_once_and_what_each_zone_said(begin: Begin) -> Non
         "capacity",
         "quota",
     ]
-    assert raised.value.hint.count("list further zones") == 1
+    assert raised.value.hint.count("list more zones") == 1
     assert "iam-admin/quotas" in raised.value.hint
     assert "does not have enough resources" in raised.value.why
     assert "Quota 'NVIDIA_L4_GPUS' exceeded" in raised.value.why

@@ -50,7 +50,7 @@ def test_one_that_was_made_from_another_image_is_not_adopted_silently(begin: Beg
     cloud = begin()
     made = [json.dumps({"gceSetup": {"vmImage": {"name": name}}}) for name in ("one", "other")]
     name = cloud.create(body=of("mine", **{"provision-made": made[0]})).name
-    with pytest.raises(CloudError, match="created from another spec") as raised:
+    with pytest.raises(CloudError, match="created from a different spec") as raised:
         cloud.create(body=of("mine", **{"provision-made": made[1]}))
     assert "run the same command again" in raised.value.hint
     assert cloud.names() == [name]
@@ -95,4 +95,4 @@ def test_an_update_that_is_refused_says_that_the_instance_stands_still(begin: Be
         cloud.services.operations(cloud.lines.append).update(
             name, {"gceSetup": {"metadata": {"title": "x"}}}, "gceSetup.metadata"
         )
-    assert f"{INSTANCE} is stopped now; `provision apply` starts it again" in raised.value.why
+    assert f"{INSTANCE} is now stopped; `provision apply` starts it again" in raised.value.why

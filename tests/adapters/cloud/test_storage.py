@@ -65,7 +65,7 @@ def test_more_than_the_limit_is_refused(storage: Storage) -> None:
 def test_content_that_arrives_broken_is_told() -> None:
     with (
         answering(Reply(body={"name": "x", "generation": "7", "md5Hash": "AAAA"})) as (address, _),
-        pytest.raises(CloudError, match="was changed during the upload"),
+        pytest.raises(CloudError, match="changed during the upload"),
     ):
         _of(address).put("gs://my-bucket/x", b"mine")
 

@@ -185,7 +185,7 @@ def test_what_lies_damaged_in_the_cache_is_taken_from_the_index_instead(device: 
     device.uv("venv", "--quiet", "--clear", str(device.folder / "env"))
     offline = device.install(document, "--offline")
     assert offline.returncode == 2
-    assert "uv's cache contains damaged files of alpha" in offline.stderr
+    assert "uv's cache contains damaged files for alpha" in offline.stderr
     assert "uv cache clean alpha" in offline.stderr
     device.uv("venv", "--quiet", "--clear", str(device.folder / "env"))
     done = device.install(document, UV_OFFLINE="0")
@@ -235,7 +235,7 @@ def test_a_wheel_whose_own_record_is_wrong_is_installed_and_told(device: Device)
     assert done.returncode == 0, done.stderr
     assert device.provenance() == {"alpha": "hash-checked"}
     note = (
-        "alpha: its RECORD does not match the files of its wheel: alpha/__init__.py has 20 "
+        "alpha: its RECORD does not match the files in its wheel: alpha/__init__.py has 20 "
         "bytes, expected 21"
     )
     assert device.result()["notes"] == [note]

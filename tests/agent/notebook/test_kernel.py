@@ -173,7 +173,7 @@ def test_a_missing_secret_says_what_to_do_and_the_proof_fails(runtime: Runtime) 
     done = runtime.cell(
         runtime.lay_out(document), before="import google.colab, IPython", C_TOKEN="set by hand"
     )
-    assert "the secret A_TOKEN is missing: this notebook has no access to it" in done.stdout
+    assert "the secret A_TOKEN is missing: this notebook does not have access to it" in done.stdout
     assert (
         "the secret B_TOKEN is missing: it is not in Colab's secret store "
         "(SecretNotFoundError): add ABSENT" in done.stdout

@@ -43,7 +43,10 @@ def test_pip_installs_the_same_files_where_no_uv_can_be_had(runtime: Runtime) ->
     }
     done = runtime.start(folder, **path_without_uv(runtime), **lying)
     assert done.returncode == 0, done.stderr + done.stdout
-    assert "installing with pip: uv is not installed, and the cell names no version" in done.stdout
+    assert (
+        "installing with pip: uv is not installed, and the cell does not specify a version"
+        in done.stdout
+    )
     assert runtime.status["counts"] == {"hash-checked": 1, "preinstalled": 0, "reinstalled": 2}
     assert runtime.start(folder, **path_without_uv(runtime)).stdout.count("nothing to install") == 1
 

@@ -65,7 +65,7 @@ def test_a_report_alone_without_a_short_program_is_refused_with_the_way_out(iden
     document["checks"][0].update(id=identity, status="fail")
 
     with pytest.raises(
-        Refused, match=f"the report alone is not enough to reproduce {identity}"
+        Refused, match=f"the report alone is not sufficient to reproduce {identity}"
     ) as refused:
         build_repro_program(Report(document), identity, {})
 
@@ -520,7 +520,7 @@ def test_programs_of_the_training(
     )
     code, said = runs(hf_python, frozen, tmp_path)
     assert (code, "weights that did not change: model.norm.weight" in said) == (1, True), said
-    with pytest.raises(Refused, match="alone is not enough"):
+    with pytest.raises(Refused, match="alone is not sufficient"):
         build_repro_program(failed("R06", [], ["optimizer.pt: EOFError: it ends early"]), "R06", {})
     broken = build_repro_program(failed("R06", [], ["optimizer.pt is missing"]), "R06", {}).replace(
         "'optimizer.pt'", "'nothing.pt'"
@@ -596,7 +596,7 @@ def test_the_program_as_json() -> None:
         (("small-shm.json", "H01"), "H01 did not fail"),
         (("small-shm.json", "X99"), "the report has no check X99"),
         (("nothing.json", "H01"), "cannot read"),
-        (("numpy-abi.json", "P07"), "the report alone is not enough to reproduce P07"),
+        (("numpy-abi.json", "P07"), "the report alone is not sufficient to reproduce P07"),
         (("quickstart.json", "P02"), "no check failed"),
     ],
 )

@@ -165,13 +165,16 @@ def test_what_a_check_does_not_ask_for_is_left_out() -> None:
 @pytest.mark.parametrize(
     ("promised", "said"),
     [
-        (document(), "their tier is quick, and they declare nothing for this check"),
+        (document(), "their tier is quick, and they contain nothing for this check"),
         (
             {**document(), "schema": "provision.expectations/9"},
             "got 'provision.expectations/9'",
         ),
-        ({"schema": 7}, "this version does not write such expectations"),
-        ({**document(), "training": "x"}, "this version does not write such expectations"),
+        ({"schema": 7}, "this version of provision does not write such expectations"),
+        (
+            {**document(), "training": "x"},
+            "this version of provision does not write such expectations",
+        ),
     ],
 )
 def test_expectations_that_do_not_fit_are_refused(promised: dict[str, Any], said: str) -> None:

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from provision.agent.probe.report_json import canonical_digest, to_canonical_json
-from provision.verification import probe_digest, probe_zipapp
+from provision.verification.device_files import probe_digest, probe_zipapp
 from tests.agent.probe.bench import Environment, checks, clean_environ, write_package
 
 KILLED = "import os, signal\nos.kill(os.getpid(), signal.{name})\n"

@@ -28,7 +28,7 @@ def test_an_archive_that_cannot_be_used_is_named(
     archive.write_bytes(b"PK")
     words = ["unpack", str(archive), MANIFEST.digest, str(tmp_path / "code")]
     assert main(words) == 2
-    assert "the archive of the code is damaged" in capsys.readouterr().err
+    assert "the code archive is damaged" in capsys.readouterr().err
     (tmp_path / "code").write_text("a file")
     archive.write_bytes(pack_code(MANIFEST, {"a.py": CONTENT}))
     assert main(words) == 2

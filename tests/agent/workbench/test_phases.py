@@ -10,13 +10,16 @@ from pathlib import Path
 
 import pytest
 
+from provision.agent.core.files import zip_files
 from provision.agent.workbench.cloud import ServiceCallFailed
+from provision.agent.workbench.document import parse_document
 from provision.agent.workbench.environment import Environment
 from provision.agent.workbench.instance import PhaseFailed
 from provision.agent.workbench.machine_setup import install_system_packages, wait_for_driver
 from provision.agent.workbench.probe_run import fetch_secrets, find_simulated_parts, run_probe
 from provision.assets import find_asset
-from provision.verification import installer_zipapp, probe_zipapp, workbench_zipapp
+from provision.verification.device_files import installer_zipapp, probe_zipapp, workbench_zipapp
+from tests.agent.install.bench import sha256
 from tests.agent.workbench.bench import CANARY
 from tests.agent.workbench.conftest import Bench
 from tests.rig import MINOR, make_index, make_wheel
@@ -44,7 +47,8 @@ def test_a_driver_that_never_comes_is_told_after_a_bounded_wait(bench: Bench) ->
     bench.program("nvidia-smi", "echo 'Failed to initialize NVML: Driver not loaded'", "exit 9")
     with pytest.raises(
         PhaseFailed,
-        match="no driver for 1 x L4 after 3 s\nnvidia-smi failed: Failed to initialize NVML",
+        match="there is no working driver for 1 x L4 after 3 s\n"
+        "nvidia-smi failed: Failed to initialize NVML",
     ):
         wait_for_driver(bench.document(gpu=L4, driver_timeout_s=3), bench.machine)
 
@@ -55,7 +59,7 @@ def test_a_driver_that_never_comes_is_told_after_a_bounded_wait(bench: Bench) ->
     [
         (["Tesla T4, 580.1"], L4, "the GPU is Tesla T4, 580.1, expected L4"),
         (["NVIDIA L40S, 580.1"], L4, "the GPU is NVIDIA L40S"),
-        (["NVIDIA L4, 580.1"], {"type": "L4", "count": 2}, "nvidia-smi reports 1 of 2 GPUs"),
+        (["NVIDIA L4, 580.1"], {"type": "L4", "count": 2}, "nvidia-smi reports only 1 of 2 GPUs"),
         (
             ["NVIDIA A100-SXM4-40GB, 580.1"],
             {"type": "A100-80GB", "count": 1},
@@ -181,6 +185,33 @@ def test_an_environment_is_made_and_known_again(bench: Bench) -> None:
     )
 
 
+def test_an_edited_package_is_installed_again_in_the_same_environment(bench: Bench) -> None:
+    def declare(code: str) -> Environment:
+        wheel = make_wheel(bench.folder / "own", "ours", "1.0", code=code)
+        archive = zip_files({wheel.name: wheel.read_bytes()})
+        for name, content in (("wheels.zip", archive), ("installer.pyz", installer_zipapp())):
+            (bench.machine.work / name).write_bytes(content)
+        raw = bench.cloud.document("nonce-0001", "alpha")
+        files = {wheel.name: sha256(wheel)}
+        row = {"name": "ours", "version": "1.0", "index": "source.own", "files": files}
+        raw["install"]["packages"].append(row)
+        raw["fetch"]["wheels"] = bench.cloud.keep("gs://bucket/wheels.zip", archive)
+        return Environment(parse_document(raw), bench.machine)
+
+    environment = declare("CODE = 1\n")
+    environment.create(environment.find_uv(), sys.executable, lambda _: None)
+    assert environment.is_complete()
+    assert environment.find_outdated_packages() == ()
+    (environment.prefix / "kept").touch()
+
+    edited = declare("CODE = 2\n")
+    assert edited.find_outdated_packages() == ("ours",)
+    counts = edited.create(edited.find_uv(), sys.executable, lambda _: None)
+    assert counts == {"hash-checked": 0, "preinstalled": 1, "reinstalled": 1}
+    assert edited.find_outdated_packages() == ()
+    assert (edited.prefix / "kept").exists()
+
+
 def test_a_file_that_is_not_the_locked_one_is_not_installed(bench: Bench) -> None:
     shutil.rmtree(bench.cloud.folder / "index/alpha")
     make_index(
@@ -291,7 +322,7 @@ def test_what_the_machine_says_of_itself_is_simulated_too(bench: Bench) -> None:
 def test_a_probe_that_cannot_run_is_told(bench: Bench) -> None:
     made(bench, "alpha")
     (bench.machine.work / "probe.pyz").write_bytes(b"no zip")
-    with pytest.raises(PhaseFailed, match=r"wrote no complete report\n(?s:.*)SyntaxError"):
+    with pytest.raises(PhaseFailed, match=r"did not write a complete report\n(?s:.*)SyntaxError"):
         run_probe(bench.locked("alpha"), {}, [])
 
 

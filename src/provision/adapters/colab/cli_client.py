@@ -57,11 +57,11 @@ _UNREACHABLE = re.compile(
 _REFUSALS = {
     "Allocation refused": (
         "this account has too many running sessions, or has reached a usage limit (412)",
-        "end other sessions (colab sessions), wait, or choose another gpu",
+        "end other sessions (`colab sessions` lists them), wait, or choose a different `gpu`",
     ),
     "Backend rejected accelerator": (
-        "this account may not use it (400): all GPUs except T4 need a paid plan",
-        "choose another gpu in the target, or buy compute units",
+        "this account is not allowed to use this GPU (400): all GPUs except T4 need a paid plan",
+        "choose a different `gpu` for the target, or buy compute units",
     ),
 }
 """Reason and hint by the program's output."""
@@ -95,19 +95,19 @@ class ColabCli:
             raise ExternalError(
                 f"PROVISION_COLAB_AUTH={escape_line(auth)} is not supported",
                 why="expected adc or oauth2",
-                hint="use one of them, or unset it",
+                hint="set it to one of these values, or unset it",
             )
         program = shutil.which("colab", path=environment.get("PATH", os.defpath))
         if program is None:
             hint = (
-                "install it (Python 3.12 or newer): uv tool install "
-                "google-colab-cli\n"
-                f"then sign in: {_SIGN_IN[auth]}\nor set via: browser in the "
-                "target"
+                "install it (Python 3.12 or newer): uv tool install google-colab-cli\n"
+                f"then sign in: {_SIGN_IN[auth]}\n"
+                "or set `via: browser` for the target"
             )
             raise ExternalError(
                 "the program `colab` was not found",
-                why="via: colab-cli needs Google's command line, which is not on the PATH",
+                why="`via: colab-cli` needs Google's command-line program for Colab, which is "
+                "not on PATH",
                 hint=hint,
             )
         inherited = {
@@ -242,14 +242,14 @@ class ColabCli:
             while not _try_lock(handle):
                 if progress and not is_reported:
                     progress(
-                        "waiting for Colab's response to the request for "
-                        f"{session}, to release the runtime"
+                        f"waiting for Colab's response to the request for {session}, in order "
+                        "to release the runtime"
                     )
                     is_reported = True
                 if time.monotonic() >= end:
                     raise ExternalError(
                         f"the request for {session} is still pending",
-                        why="Colab has not responded to the request of an earlier run",
+                        why="Colab has not responded to an earlier run's request",
                         hint="run the command again later",
                     )
                 time.sleep(0.2)
@@ -267,13 +267,13 @@ class ColabCli:
             raise ExternalError(
                 f"Colab has no {machine.removeprefix('a ')} available now",
                 why="it returned 503",
-                hint=f"try again later, or choose another gpu{self._unknown_sessions_note()}",
+                hint=f"try again later, or choose a different `gpu`{self._unknown_sessions_note()}",
             )
         if _NOT_SIGNED_IN.search(output):
             raise self._not_signed_in(result)
         kind = NetworkError if _UNREACHABLE.search(output) else ExternalError
         raise kind(
-            "the colab program could not get a machine",
+            "the `colab` program could not get a machine",
             why=_error_line(result),
             hint=f"run the command again{self._unknown_sessions_note()}",
         )
@@ -285,7 +285,7 @@ class ColabCli:
             f"PROVISION_COLAB_AUTH={other_auth}"
         )
         return ExternalError(
-            "the colab program is not signed in to Colab", why=_error_line(result), hint=hint
+            "the `colab` program is not signed in to Colab", why=_error_line(result), hint=hint
         )
 
     def _unknown_sessions_note(self) -> str:
@@ -298,7 +298,8 @@ class ColabCli:
         if not count:
             return ""
         return (
-            f"\nother sessions of this account on Colab: {count}; see Runtime > Manage sessions "
+            "\n"
+            f"this account has {count} other sessions on Colab; see Runtime > Manage sessions "
             "at colab.research.google.com"
         )
 

@@ -23,7 +23,7 @@ choice.
 """
 _RELEASE_ATTEMPTS = 3
 """Attempts to release a runtime. Our choice."""
-_MANUAL_HINT = "or end it manually: colab.research.google.com, Runtime > Manage sessions"
+_MANUAL_HINT = "or end the session manually: colab.research.google.com, Runtime > Manage sessions"
 _NO_REPORT = ("stopped", "interrupted", "error")
 _OUTCOMES = ("verified", "failed", "unverified", "restart-needed", *_NO_REPORT)
 
@@ -101,7 +101,7 @@ def refuse_unknown_machine(gpu: str, *, high_memory: bool) -> None:
         raise ExternalError(
             f"Colab has no machine with {escape_line(gpu) or 'no GPU'}{more}",
             why=f"it offers {names}",
-            hint="change `gpu` or `shape` in the target",
+            hint="change `gpu` or `shape` for the target",
         )
 
 
@@ -153,7 +153,7 @@ def release_runtime(session: str, runtimes: RuntimeService, progress: ProgressCa
             progress(f"{error.what}: trying again")
             time.sleep(attempt)
         else:
-            progress(f"Colab: {session} is stopped")
+            progress(f"Colab: {session} has been stopped")
             return
 
 
@@ -165,8 +165,8 @@ def _release_after_error(
         release_runtime(session, runtimes, progress)
     except ExternalError as failure:
         progress(
-            f"{failure.what}; it may still run and cost money: run the command "
-            f"again, {_MANUAL_HINT}"
+            f"{failure.what}; it may still be running and costing money: run the command again, "
+            f"{_MANUAL_HINT}"
         )
     else:
         if isinstance(error, ExternalError):
@@ -195,7 +195,7 @@ def _run_cell(effect: RunOnColab, runtimes: RuntimeService, progress: ProgressCa
             raise ReportUnavailable(
                 f"the cell requires another restart after {turn} restarts",
                 why=_status_text(status, "message"),
-                hint="try `isolation: venv` in the target",
+                hint="set `isolation: venv` for the target",
             )
         reason = _status_text(status, "message") or "requested by the cell"
         progress(f"Colab: restarting the kernel ({reason})")
@@ -217,14 +217,14 @@ def _validate_report(effect: RunOnColab, report: bytes | None, status: Mapping[s
         nonce = lock = None
     if nonce != effect.nonce:
         raise ReportUnavailable(
-            "the report on the machine belongs to another run",
-            why="its nonce differs from the one that was sent",
+            "the report on the machine belongs to a different run",
+            why="the report's nonce does not match the nonce that was sent",
             hint="run the command again",
         )
     if lock != effect.lock_digest:
         raise ReportUnavailable(
-            "the report on the machine is for another lock",
-            why=f"its lock is {escape_line(str(lock))[:80]}",
+            "the report on the machine is for a different lock",
+            why=f"the digest of the report's lock is {escape_line(str(lock))[:80]}",
             hint="run the command again",
         )
     return report
@@ -233,14 +233,14 @@ def _validate_report(effect: RunOnColab, report: bytes | None, status: Mapping[s
 def _report_missing(status: Mapping[str, Any]) -> ReportUnavailable:
     if not status:
         return ReportUnavailable(
-            "the cell left no report",
+            "the cell did not write a report",
             why="no status of this run was found on the machine",
             hint="see the output of the cell above",
         )
     stage, message, hint = (_status_text(status, key) for key in ("stage", "message", "hint"))
     has_failed = status["outcome"] in ("failed", "stopped", "error")
     kind = DeviceFailed if has_failed else ReportUnavailable
-    hint = hint or "correct the cause, then run the command again"
+    hint = hint or "fix the cause, then run the command again"
     return kind(f"the cell stopped at stage {stage}", why=message, hint=hint)
 
 

@@ -32,8 +32,8 @@ def require_rattler() -> Any:
         from provision.extras import install_command
 
         why = (
-            "provision solves and installs conda packages with py-rattler, and "
-            "there is no module rattler"
+            "provision uses py-rattler to solve and install conda packages, but the module "
+            "rattler is not installed"
         )
         raise ExternalError(
             "the packages for conda environments are not installed",

@@ -71,7 +71,7 @@ def require_locked_content(record: CondaRecord, path: Path) -> None:
     """Raise LockError if a file does not have the locked sha256."""
     if (sha256 := hash_file(path)) != record.sha256:
         raise altered_file_error(
-            f"{record.file} on channel {record.channel} has sha256 {sha256}, locked is "
+            f"{record.file} on channel {record.channel} has sha256 {sha256}, but the lock has "
             f"{record.sha256}"
         )
 
@@ -79,7 +79,7 @@ def require_locked_content(record: CondaRecord, path: Path) -> None:
 def altered_file_error(why: str) -> LockError:
     """Return the error for a file that is not the locked one."""
     return LockError(
-        "a file on a conda channel differs from the locked one",
+        "a file on a conda channel differs from the locked file",
         why=why,
         hint="if the change is intended, lock again with `provision lock --upgrade`",
     )

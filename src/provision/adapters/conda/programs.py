@@ -22,7 +22,7 @@ PROGRAM_VARIABLE = "PROVISION_CONDA"
 PY_RATTLER = "py-rattler"
 _PROGRAM_VARIABLES = (("CONDA_EXE", "conda"), ("MAMBA_EXE", "micromamba"))
 _PIXI = "pixi"
-_PIXI_LIMIT = "creates environments from projects only, not from a list of files"
+_PIXI_LIMIT = "creates environments only from projects, not from a list of files"
 _TIMEOUT_S = 60
 _NOT_REGISTERED = {"CONDA_REGISTER_ENVS": "false"}
 """Keeps a prefix out of conda's ~/.conda/environments.txt, where each update would add a line."""
@@ -49,7 +49,7 @@ def find_program(environment: Mapping[str, str]) -> CondaProgram | None:
             return CondaProgram(known_name, path, f"set by {variable}")
     for name in _ON_PATH:
         if program := shutil.which(name, path=environment.get("PATH")):
-            return CondaProgram(name, Path(program), "found on the PATH")
+            return CondaProgram(name, Path(program), "found on PATH")
     reason = "no conda, mamba or micromamba was found"
     if pixi := shutil.which(_PIXI, path=environment.get("PATH")):
         reason += f"; {pixi} {_PIXI_LIMIT}; py-rattler is the library that pixi is built on"
@@ -87,7 +87,7 @@ def create_prefix_with_program(
         raise ExternalError(
             f"{name} could not create the environment",
             why=output or f"it exited with code {result.code} and printed nothing",
-            hint=f"set {PROGRAM_VARIABLE}={PY_RATTLER} to create it without {name}",
+            hint=f"set {PROGRAM_VARIABLE}={PY_RATTLER} to create the environment without {name}",
         )
     _refuse_other_packages(effect)
 
@@ -129,7 +129,7 @@ def _program_from_variable(program_name: str, environment: Mapping[str, str]) ->
         raise ExternalError(
             f"{PROGRAM_VARIABLE}={program_name} is not a program",
             why="no executable was found",
-            hint=f"set it to the path of conda, or to {PY_RATTLER}",
+            hint=f"set the variable to the path of conda, or to {PY_RATTLER}",
         )
     if Path(path).stem == _PIXI:
         raise ExternalError(
@@ -156,7 +156,7 @@ def _refuse_other_packages(effect: CreateCondaPrefix) -> None:
     locked = {record.stem for record in effect.records}
     if installed != locked:
         differ = ", ".join(sorted(installed ^ locked)[:6])
-        hint = f"check its configuration, or set {PROGRAM_VARIABLE}={PY_RATTLER}"
+        hint = f"check the program's configuration, or set {PROGRAM_VARIABLE}={PY_RATTLER}"
         raise LockError(
             f"{effect.program.name} created an environment that differs from the lock",
             why=f"these packages differ: {differ}",

@@ -176,7 +176,7 @@ def _refuse_missing_package(
     if not same_name:
         raise Unsatisfiable(
             f"{lacks} package {requirement.name} for {platform}",
-            hint="check the spelling, or set the channel that has it",
+            hint="check the spelling, or set `channel` to the channel that has the package",
         )
     any_build = require_rattler().MatchSpec(f"{requirement.name} {requirement.version}".strip())
     builds = [str(record.build) for record in same_name if any_build.matches(record)]
@@ -184,7 +184,7 @@ def _refuse_missing_package(
         raise Unsatisfiable(
             f"{lacks} build {requirement.build} of {requirement.name} "
             f"{requirement.version} for {platform}",
-            why=f"available builds of that version: {format_last_items(builds)}",
+            why=f"available builds for that version: {format_last_items(builds)}",
         )
     by_version = sorted(same_name, key=lambda record: record.version)
     versions = format_last_items([str(record.version) for record in by_version])
@@ -199,7 +199,7 @@ def _to_conda_record(record: RepoDataRecord, urls: Mapping[str, str]) -> CondaRe
     if record.sha256 is None:
         raise LockError(
             f"channel {channel} lists no sha256 for {record.file_name}",
-            hint="use a channel that lists it",
+            hint="use a channel that lists sha256 hashes",
         )
     noarch = ""
     if record.noarch.python:

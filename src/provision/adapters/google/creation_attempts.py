@@ -80,7 +80,7 @@ class CreationAttempts:
             why.append(f"{self._replaced_instance} and its disks were deleted before this attempt")
         if left:
             command = instance_command("describe", left)
-            remains = f"{left} may exist and cost money: {command}"
+            remains = f"{left} may exist and be costing money: {command}"
         hints = [*(other.hint for other in others), failure.hint, remains]
         return InstanceNotCreated(
             replace(

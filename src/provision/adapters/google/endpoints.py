@@ -40,7 +40,7 @@ class Endpoints(NamedTuple):
             return False
         if here == {True}:
             return True
-        raise ValueError("endpoints are either all on loopback, or all https")
+        raise ValueError("endpoints must be either all loopback or all HTTPS")
 
 
 def _is_local(address: str) -> bool:

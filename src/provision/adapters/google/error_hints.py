@@ -44,28 +44,30 @@ _ROLE_BY_PERMISSION = (
 )
 _CONSTRAINT_HINTS = {
     "compute.vmExternalIpAccess": (
-        "set `public_ip: false` in the target: the policy of this project allows no public address"
+        "set `public_ip: false` for the target: the policy of this project does not allow "
+        "public addresses"
     ),
     "compute.requireShieldedVm": (
-        "set `shielded: {secure_boot: true}` in the target, with an image whose "
-        "GPU driver is signed (workbench-instances-2603)"
+        "set `shielded: {secure_boot: true}` for the target, and use an image whose GPU driver "
+        "is signed (workbench-instances-2603)"
     ),
     "compute.trustedImageProjects": (
-        "ask the administrator of the policy to allow "
-        "projects/cloud-notebooks-managed, the source of Workbench's images"
+        "ask the policy's administrator to allow projects/cloud-notebooks-managed, the source "
+        "of Workbench's images"
     ),
     "compute.disableGuestAttributesAccess": (
-        "the instance cannot report its progress; its report still arrives through the bucket"
+        "no change is needed: the instance cannot report its progress, but its report still "
+        "arrives through the bucket"
     ),
     "compute.restrictCloudNATUsage": (
-        "set `nat: false` in the target, and `mirrors:` that the instance can reach"
+        "set `nat: false` for the target, and `mirrors` that the instance can reach"
     ),
-    "gcp.resourceLocations": "list zones in the target that the policy allows",
-    "iam.disableServiceAccountCreation": "set `service_account:` to an existing service account",
+    "gcp.resourceLocations": "under `zones`, list zones that the policy allows",
+    "iam.disableServiceAccountCreation": "set `service_account` to an existing service account",
 }
 PROXY_HINT = (
-    "its service account needs roles/notebooks.runner on the project; without a public "
-    "address the subnet needs Private Google Access, and DNS for\n"
+    "the instance's service account needs roles/notebooks.runner on the project; without a "
+    "public address, the subnet needs Private Google Access and DNS for\n"
     "notebooks.googleapis.com, *.notebooks.cloud.google.com and "
     "*.notebooks.googleusercontent.com; port 8080 must be free"
 )
@@ -95,9 +97,9 @@ def quota_what(values: HintValues) -> str:
 def quota_hint(values: HintValues) -> str:
     """Return the command that shows a quota, and the page for requesting more."""
     page = (
-        "request more at "
-        "https://console.cloud.google.com/iam-admin/quotas?project={project} "
-        "(filter: {metric}), or delete what uses it"
+        "request more quota at "
+        "https://console.cloud.google.com/iam-admin/quotas?project={project} (filter: "
+        "{metric}), or delete resources that use it"
     )
     if quota_scope(values) == "global":
         return (
@@ -105,13 +107,13 @@ def quota_hint(values: HintValues) -> str:
             '--format="yaml(quotas)"\n' + page
         )
     region, alternative = (
-        (values["zone"].rpartition("-")[0], "further zones")
+        (values["zone"].rpartition("-")[0], "more zones")
         if "zone" in values
-        else ("{region}", "zones of another region")
+        else ("{region}", "zones in a different region")
     )
     return (
         f"show the usage: gcloud compute regions describe {region} --project={{project}} "
-        f'--format="yaml(quotas)"\n{page}, or name {alternative}'
+        f'--format="yaml(quotas)"\n{page}, or list {alternative}'
     )
 
 
@@ -119,8 +121,8 @@ def capacity_hint(values: HintValues) -> str:
     """Return the hint for a zone without capacity, with the zones that the service suggests."""
     suggestion = "Google Cloud suggests these zones: {zones}\n" if values.get("zones") else ""
     return (
-        suggestion + "run the command again later, list further zones in the target, or use "
-        "another GPU; a reservation guarantees capacity"
+        suggestion + "run the command again later, list more zones for the target, or use a "
+        "different GPU; a reservation guarantees capacity"
     )
 
 
@@ -139,10 +141,9 @@ def permission_hint(values: HintValues) -> str:
     if role == "roles/compute.networkUser":
         host = values.get("host", "HOST_PROJECT")
         return (
-            "in a Shared VPC, you and the service agent of Notebooks need access "
-            "to the network (NUMBER: gcloud projects describe "
-            f"{{project}}):\ngcloud projects add-iam-policy-binding {host} "
-            f"--role={role} "
+            "in a Shared VPC, you and the Notebooks service agent need access to the network "
+            "(for NUMBER, see gcloud projects describe {project}):\n"
+            f"gcloud projects add-iam-policy-binding {host} --role={role} "
             "--member=serviceAccount:service-NUMBER@gcp-sa-notebooks.iam.gserviceaccount.com"
         )
     if permission.startswith("storage."):
@@ -157,11 +158,9 @@ def act_as_hint(values: HintValues) -> str:
     """Return the command that allows a person to act as a service account."""
     account = values.get("account", "SERVICE_ACCOUNT").rpartition("/")[2]
     return (
-        "whoever creates an instance must be allowed to act as its service "
-        "account:\n"
-        f"gcloud iam service-accounts add-iam-policy-binding {account} "
-        "--project={project} --role=roles/iam.serviceAccountUser "
-        "--member=user:YOU"
+        "the user who creates an instance must be allowed to act as its service account:\n"
+        f"gcloud iam service-accounts add-iam-policy-binding {account} --project={{project}} "
+        "--role=roles/iam.serviceAccountUser --member=user:YOU"
     )
 
 
@@ -169,7 +168,7 @@ def policy_hint(values: HintValues) -> str:
     """Return the change of the spec that satisfies a policy of the organization."""
     change = _CONSTRAINT_HINTS.get(
         values.get("constraint", ""),
-        "ask the administrator of the organization's policies, or use another project",
+        "ask the administrator of the organization's policies, or use a different project",
     )
     return (
         change + "\n"

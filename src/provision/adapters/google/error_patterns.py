@@ -26,7 +26,7 @@ ERROR_PATTERNS: tuple[ErrorPattern, ...] = (
     ErrorPattern(
         "throttled",
         "zone",
-        "Compute Engine accepts no more operations at the moment",
+        "Compute Engine does not accept more operations at the moment",
         _RETRY_HINT,
         (r"RESOURCE_OPERATION_RATE_EXCEEDED", r"[Oo]peration rate exceeded"),
         ("RESOURCE_OPERATION_RATE_EXCEEDED",),
@@ -71,7 +71,7 @@ ERROR_PATTERNS: tuple[ErrorPattern, ...] = (
     ErrorPattern(
         "capacity",
         "zone",
-        "the zone has no capacity for this machine now",
+        "the zone currently has no capacity for this machine",
         error_hints.capacity_hint,
         (
             (
@@ -93,8 +93,8 @@ ERROR_PATTERNS: tuple[ErrorPattern, ...] = (
     ErrorPattern(
         "capacity",
         "zone",
-        "the zone took the machine back, or the machine is not ready",
-        _RETRY_HINT + ", or list further zones",
+        "the zone reclaimed the machine, or the machine is not ready",
+        _RETRY_HINT + ", or list more zones",
         (r"UNSUPPORTED_OPERATION", r"RESOURCE_NOT_READY"),
         ("UNSUPPORTED_OPERATION", "RESOURCE_NOT_READY", "resourceNotReady"),
     ),
@@ -123,21 +123,21 @@ ERROR_PATTERNS: tuple[ErrorPattern, ...] = (
         "protected",
         "fatal",
         "metadata key {key} is reserved by Workbench",
-        "remove {key} from `metadata:` in the target",
+        "remove {key} from the target's `metadata`",
         (r'metadata key "?(?P<key>[A-Za-z0-9_-]+)"? is protected',),
     ),
     ErrorPattern(
         "disk",
         "fatal",
         "a disk is smaller than its image",
-        "increase `boot_disk: {size: ...}` in the target; the default is 150GB",
+        "increase the target's `boot_disk: {size: ...}`; the default is 150GB",
         (r"disk size .{0,40}cannot be smaller than the (?:image|chosen)",),
     ),
     ErrorPattern(
         "image",
         "fatal",
         "there is no such image: {image}",
-        "write the exact name of an image under `image:`: gcloud compute images list "
+        "set `image` to the exact name of an image: gcloud compute images list "
         "--project=cloud-notebooks-managed --no-standard-images",
         (
             (
@@ -150,9 +150,9 @@ ERROR_PATTERNS: tuple[ErrorPattern, ...] = (
     ErrorPattern(
         "subnet",
         "region",
-        "the subnet does not exist in the region of the zone",
-        "set `subnet:` to a subnet of that region: gcloud compute networks "
-        "subnets list --project={project}",
+        "the subnet does not exist in the zone's region",
+        "set `subnet` to a subnet in that region: gcloud compute networks subnets list "
+        "--project={project}",
         (r"SUBNET_NOT_FOUND_FOR_VPC", r"/subnetworks/[a-z0-9-]+' (?:was|is) not found"),
         ("SUBNET_NOT_FOUND_FOR_VPC",),
     ),
@@ -160,7 +160,7 @@ ERROR_PATTERNS: tuple[ErrorPattern, ...] = (
         "network",
         "global",
         "the network does not exist",
-        "set `network:` to an existing network: gcloud compute networks list --project={project}",
+        "set `network` to an existing network: gcloud compute networks list --project={project}",
         (r"VPC_NOT_FOUND", r"/networks/[a-z0-9-]+' (?:was|is) not found"),
         ("VPC_NOT_FOUND",),
     ),
@@ -168,7 +168,7 @@ ERROR_PATTERNS: tuple[ErrorPattern, ...] = (
         "not-here",
         "zone",
         "the zone does not have this machine or GPU",
-        "list zones under the target that have it: gcloud compute accelerator-types list "
+        "under `zones`, list zones that have it: gcloud compute accelerator-types list "
         "--project={project}",
         (
             (
@@ -195,7 +195,7 @@ ERROR_PATTERNS: tuple[ErrorPattern, ...] = (
         "project",
         "global",
         "there is no project {project}, or you have no access to it",
-        "correct `project:` under the target: gcloud projects list",
+        "correct the target's `project`: gcloud projects list",
         (
             r"[Pp]roject .{0,100}(?:not found|has been deleted|was not found)",
             r"Failed to find project",
@@ -206,7 +206,7 @@ ERROR_PATTERNS: tuple[ErrorPattern, ...] = (
     ErrorPattern(
         "proxy",
         "fatal",
-        "the instance could not register with the proxy of JupyterLab, so it never becomes ACTIVE",
+        "the instance could not register with the JupyterLab proxy, so it never becomes ACTIVE",
         error_hints.PROXY_HINT,
         (r"Proxy Registration failed", r"Unable to get Service Account from VM"),
     ),
@@ -232,8 +232,8 @@ ERROR_PATTERNS: tuple[ErrorPattern, ...] = (
         "unreachable",
         "retry",
         "Google Cloud cannot be reached",
-        "check the network and the proxy (https_proxy, no_proxy) of this "
-        "machine, then run the command again",
+        "check this machine's network and proxy (https_proxy, no_proxy), then run the command "
+        "again",
         (
             r"errors resolving",
             r"[Ff]ailed to connect to all addresses",
@@ -249,7 +249,7 @@ ERROR_PATTERNS: tuple[ErrorPattern, ...] = (
     ErrorPattern(
         "queue",
         "retry",
-        "another operation on the instance is running",
+        "another operation on the instance is still running",
         _RETRY_HINT,
         (r"unable to queue the operation",),
         max_retries=None,
@@ -259,8 +259,8 @@ ERROR_PATTERNS: tuple[ErrorPattern, ...] = (
     ErrorPattern(
         "tenant",
         "retry",
-        "Workbench could not prepare its own project for yours",
-        _RETRY_HINT + "; if it persists, send the message above to Google Cloud's support",
+        "Workbench could not prepare its own (tenant) project for your project",
+        _RETRY_HINT + "; if the error persists, send the message above to Google Cloud support",
         (r"Failed to perform tenant project creation",),
         max_retries=1,
     ),
@@ -268,8 +268,8 @@ ERROR_PATTERNS: tuple[ErrorPattern, ...] = (
         "internal",
         "retry",
         "the operation failed inside Google Cloud",
-        "run the same command again; if it persists, check the possible causes: "
-        "the owner of the instance (`access:`), the service account, the subnet",
+        "run the same command again; if the error persists, check the possible causes: the "
+        "instance's owner (`access`), the service account, the subnet",
         codes=(2, 13),
         operation=True,
         max_retries=1,
@@ -309,27 +309,27 @@ ERROR_PATTERNS: tuple[ErrorPattern, ...] = (
         "not-found",
         "fatal",
         "the resource does not exist",
-        "check the names in the spec: project, zones, network, bucket",
+        "check these names in the spec: `project`, `zones`, `network`, `bucket`",
         codes=(5,),
     ),
     ErrorPattern(
         "refused",
         "fatal",
         "Google Cloud refused the request",
-        "gcloud projects get-iam-policy {project}   shows who has which role",
+        "gcloud projects get-iam-policy {project}   (shows who has which role)",
         codes=(7,),
     ),
     ErrorPattern(
         "refused",
         "fatal",
         "Google Cloud rejected the request as invalid",
-        "change the field of the target that the message names",
+        "change the target field that the message mentions",
         codes=(3, 9, 11, 12),
     ),
     ErrorPattern(
         "unknown",
         "zone",
         "Google Cloud returned an unknown error",
-        "if it persists, report it as an issue with the message above",
+        "if the error persists, report it as an issue with the message above",
     ),
 )

@@ -43,8 +43,8 @@ def await_execution(
         if resource is None:
             raise ReportUnavailable(
                 f"{effect.subject} was not verified",
-                why=f"the execution job {job} was deleted while it ran",
-                hint="run the same command again to start another one",
+                why=f"the execution job {job} was deleted while it was running",
+                hint="run the same command again to start a new job",
             )
         state = str(resource.get("jobState", "")).removeprefix("JOB_STATE_")
         if state in _ENDED:
@@ -77,9 +77,10 @@ def _read_report(
         if is_own and status.get("report_sha256") == hashlib.sha256(report).hexdigest():
             return report
         raise ReportUnavailable(
-            "the report in the bucket is not the one that the notebook wrote",
-            why="its sha256 or its nonce differs",
-            hint="someone else can write to the bucket: check who may, then verify again",
+            "the report in the bucket is not the report that the notebook wrote",
+            why="its sha256 does not match the announced one, or its nonce does not match this run",
+            hint="someone else can write to the bucket: check who has write access, then "
+            "verify again",
         )
     why = f"the execution job ended as {state.lower()}"
     if lines := str(outcome.get("message", "")).splitlines():
@@ -94,10 +95,11 @@ def _read_report(
         hint = _line(str(status.get("hint", "")))
         raise DeviceFailed("the notebook could not create the environment", why=why, hint=hint)
     hint = (
-        "look at its executed notebook in the bucket, if the service has written one; if the "
-        "service account may not write to the bucket, grant it roles/storage.objectUser there"
+        "look at the job's executed notebook in the bucket, if the service wrote one; if the "
+        "service account cannot write to the bucket, grant it roles/storage.objectUser on the "
+        "bucket"
     )
-    raise ReportUnavailable("the execution job left no report", why=why, hint=hint)
+    raise ReportUnavailable("the execution job did not write a report", why=why, hint=hint)
 
 
 def _line(text: str) -> str:

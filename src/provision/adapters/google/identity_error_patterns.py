@@ -42,7 +42,7 @@ IDENTITY_PATTERNS: tuple[ErrorPattern, ...] = (
         "billing",
         "fatal",
         "project {project} has no billing account",
-        "link one: https://console.cloud.google.com/billing/linkedaccount?project={project}",
+        "link an account: https://console.cloud.google.com/billing/linkedaccount?project={project}",
         (r"requires billing to be enabled", r"[Bb]illing (?:account|has not been|is disabled)"),
         ("BILLING_DISABLED", "UREQ_PROJECT_BILLING_NOT_FOUND"),
     ),
@@ -50,8 +50,8 @@ IDENTITY_PATTERNS: tuple[ErrorPattern, ...] = (
         "scopes",
         "fatal",
         "your credentials lack the scope for Google Cloud",
-        f"{_LOGIN} --scopes=https://www.googleapis.com/auth/cloud-platform   (on a machine "
-        "of Google Cloud: its access scope must be cloud-platform)",
+        f"{_LOGIN} --scopes=https://www.googleapis.com/auth/cloud-platform   (on a Google Cloud "
+        "machine, the machine's access scope must be cloud-platform)",
         (r"insufficient authentication scopes",),
         ("ACCESS_TOKEN_SCOPE_INSUFFICIENT", "insufficientPermissions"),
     ),
@@ -61,7 +61,7 @@ IDENTITY_PATTERNS: tuple[ErrorPattern, ...] = (
     ErrorPattern(
         "act-as",
         "fatal",
-        "you are not allowed to use the service account of the instance",
+        "you are not allowed to use the instance's service account",
         error_hints.act_as_hint,
         (
             (
@@ -75,9 +75,9 @@ IDENTITY_PATTERNS: tuple[ErrorPattern, ...] = (
         "account",
         "fatal",
         "there is no service account {account}",
-        "set `service_account:` to an existing account: gcloud iam "
-        "service-accounts list --project={project}\nor create it: gcloud iam "
-        "service-accounts create {short} --project={project}",
+        "set `service_account` to an existing account: gcloud iam service-accounts list "
+        "--project={project}\n"
+        "or create this account: gcloud iam service-accounts create {short} --project={project}",
         (
             (
                 r"'(?:One of \[)?(?P<account>(?P<short>[a-z0-9-]+)@[a-z0-9.-]+)\]?' of type "

@@ -76,7 +76,7 @@ class _InstanceCreation:
             raise self._attempts.error(error.failure, remains="nothing was requested") from error
         if existing_zone is not None:
             zones = [existing_zone, *(zone for zone in zones if zone != existing_zone)]
-        hint = "list zones under the target"
+        hint = "list zones under `zones` in the target"
         failure = fatal_error("no-zone", "no zone is listed", "", hint).failure
         while zones:
             zone = zones.pop(0)
@@ -150,7 +150,7 @@ class _InstanceCreation:
             lambda: self._notebooks.get(name), self._policy, self._policy.visible_s
         )
         if instance is None:
-            hint = "run the same command again in a few minutes: it searches every zone"
+            hint = "run the same command again in a few minutes; it searches every zone"
             why = (
                 f"Google Cloud reports that {name} already exists, but did not "
                 f"list it within {self._policy.visible_s:.0f} seconds"
@@ -176,9 +176,9 @@ class _InstanceCreation:
         if _metadata_of(instance).get(_CREATION_KEY) != requested.get(_CREATION_KEY):
             raise fatal_error(
                 "otherwise",
-                "the existing instance was created from another spec",
-                f"{name} was created by an earlier run with another image, disk, "
-                f"account or network (see its metadata key {_CREATION_KEY})",
+                "the existing instance was created from a different spec",
+                f"an earlier run created {name} with a different image, disk, account or "
+                f"network (see its metadata key {_CREATION_KEY})",
                 "run the same command again: the plan then compares it with the "
                 "spec and shows the necessary changes",
             )
@@ -212,7 +212,10 @@ class _InstanceCreation:
         try:
             self._remove(zone)
         except CloudError as error:
-            why = f"{failure.why}\nand its remains could not be deleted: {error.what}"
+            why = (
+                f"{failure.why}\n"
+                f"and the resources that were left behind could not be deleted: {error.what}"
+            )
             raise self._attempts.error(
                 replace(failure, why=why), left=self._full_name(zone)
             ) from error
@@ -235,9 +238,9 @@ class _InstanceCreation:
                 "foreign",
                 "an instance with this name exists, but it does not belong to this target",
                 f"{name} does not have the labels of this spec, target and state",
-                "provision does not change it. Rename the spec file or the "
-                "target, or delete the instance "
-                f"yourself:\n{instance_command('delete', name)}",
+                "provision does not change this instance. Rename the spec file or the target, "
+                "or delete the instance yourself:\n"
+                f"{instance_command('delete', name)}",
             )
 
     def _is_own(self, instance: RestResource) -> bool:

@@ -78,7 +78,7 @@ class InstanceOperations:
                 raise fatal_error(
                     "ended",
                     f"{short_name} is {state} instead of ACTIVE",
-                    "it was stopped or deleted while it booted",
+                    "it was stopped or deleted while it was booting",
                     (
                         "see its logs for the reason (provision's log is in the "
                         f"bucket); {_inspect_hint(name)}"
@@ -111,7 +111,7 @@ class InstanceOperations:
         except CloudError as error:
             if is_running and not restarts:
                 raise
-            note = f"{_short_name(name)} is stopped now; `provision apply` starts it again"
+            note = f"{_short_name(name)} is now stopped; `provision apply` starts it again"
             failure = replace(error.failure, why=f"{error.failure.why}\n{note}")
             raise CloudError(failure) from error
         if restarts:
@@ -142,7 +142,7 @@ class InstanceOperations:
         if not self._wait_until(
             lambda: self._get_existing(name).get("state") == "STOPPED", "stopping"
         ):
-            why = f"it is not stopped after {self.policy.boot_s / 60:.0f} minutes"
+            why = f"it has not stopped after {self.policy.boot_s / 60:.0f} minutes"
             raise fatal_error("stuck", f"{name} does not stop", why, _inspect_hint(name))
 
     def start(self, name: str) -> None:
@@ -227,7 +227,7 @@ def _missing_error(name: str) -> CloudError:
         "gone",
         f"there is no instance {_short_name(name)}",
         f"Google Cloud has no instance {name}",
-        "it was deleted, or was never created: run `provision plan` to see the necessary changes",
+        "it was deleted or never created; run `provision plan` to see the necessary changes",
     )
 
 
@@ -238,7 +238,7 @@ def _stuck_error(name: str, state: str, console: str, policy: RetryPolicy) -> Cl
         for line in console.splitlines()
         if any(text in line for text in _CONSOLE_CAUSES)
     ]
-    why = "the operation is done, but the instance does not become ACTIVE"
+    why = "the operation has finished, but the instance does not become ACTIVE"
     hint = _inspect_hint(name)
     if lines:
         cause = classify_error(ServiceError(9, "\n".join(lines[-3:])))

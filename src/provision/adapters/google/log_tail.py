@@ -29,7 +29,7 @@ def read_log_tail(
         state = (cloud.instance(effect.name) or {}).get("state")
         yield f"instance: {state or 'gone'}"
         lines = _last_lines(cloud.console(effect.name), _CONSOLE_LINES)
-        for line in lines or ["empty, or not readable"]:
+        for line in lines or ["empty or not readable"]:
             yield f"console: {line}"
     for line in _last_lines(log, _LOG_LINES):
         yield f"log: {line}"

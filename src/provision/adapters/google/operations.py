@@ -20,7 +20,7 @@ def wait_for_operation(
     """Wait until an operation is done, or until the service no longer remembers it.
 
     Raises:
-        CloudError: the operation failed, or (kind "slow") is not done after `operation_s`; it
+        CloudError: the operation failed, or (kind "slow") has not finished after `operation_s`; it
             then continues at the service.
     """
     name = operation["name"]
@@ -48,10 +48,9 @@ def wait_for_operation(
         )
         raise fatal_error(
             "slow",
-            f"{verb} is not done after {policy.operation_s / 60:.0f} minutes",
+            f"{verb} has not finished after {policy.operation_s / 60:.0f} minutes",
             f"operation {name}",
-            "it continues at Google Cloud: run the same command again to wait "
-            "for it\n"
+            "it continues on Google Cloud: run the same command again to wait for it\n"
             f"show it: {render_command(command)}",
         )
     if "error" in done:

@@ -34,7 +34,7 @@ def import_optional(module: str) -> Any:
 
         raise ExternalError(
             "the packages for Google Cloud are not installed",
-            why=f"there is no module {missing}",
+            why=f"the module {missing} is missing",
             hint=install_command("workbench"),
         ) from error
 

@@ -25,18 +25,18 @@ _CONSOLE_FAILURE_PREFIX = "ended in phase"
 """The program's console text for a failure before its first status (workbench-startup.sh)."""
 _VERIFY_PHASES = ("verify", "report")
 _PHASES = {
-    "start": "boot: the instance runs its program",
+    "start": "boot: the instance is running its program",
     "deadline": (
-        "boot: max_lifetime is declared but no shutdown timer could be set, so "
-        "the instance powers itself off"
+        "boot: `max_lifetime` is declared, but the shutdown timer could not be set, so the "
+        "instance powers itself off"
     ),
     "driver": "driver: waiting for the NVIDIA driver",
     "system": "packages: installing system packages",
     "python": "packages: preparing Python",
     "packages": "packages",
     "kernel": "kernel: registering with Jupyter",
-    "verify": "verification: the probe runs on the device",
-    "report": "verification: the device uploads its report",
+    "verify": "verification: the probe is running on the device",
+    "report": "verification: the device is uploading its report",
 }
 
 
@@ -133,8 +133,8 @@ class _ReportPoller:
         attributes = cloud.guest_attributes(effect.name, GUEST_NAMESPACE)
         if attributes is None and self._readable:
             self._progress(
-                "the guest attributes of the instance cannot be read: its status "
-                "arrives through the bucket, at the end"
+                "the instance's guest attributes cannot be read; its status arrives through "
+                "the bucket at the end"
             )
         self._readable = attributes is not None
         result = self._parse_own((attributes or {}).get("result"))
@@ -154,14 +154,17 @@ class _ReportPoller:
             why = (cloud.guest_attributes(effect.name, "sandbox") or {}).get("unbooted")
             if why is not None:
                 raise ReportUnavailable(
-                    "the startup program was not run: this machine cannot isolate it",
+                    "the startup program was not run because this machine cannot isolate it",
                     why=escape_control(why),
-                    hint="everything else in the sandbox works",
+                    hint="all other parts of the sandbox work; to run the startup program, use "
+                    "a Linux machine that allows unprivileged user namespaces",
                 )
         instance = cloud.instance(effect.name) or {"state": "DELETED"}
         state = str(instance.get("state", ""))
         if state in _ENDED_STATES:
-            raise self._error(ReportUnavailable, f"the instance is {state}, and it sent no report")
+            raise self._error(
+                ReportUnavailable, f"the instance is {state} and did not send a report"
+            )
         return None
 
     def _parse_own(self, content: str | bytes | None) -> Mapping[str, Any]:
@@ -193,9 +196,8 @@ class _ReportPoller:
         elif not self._phase and self._readable and not self._by_console:
             until = self._began + clock.silence_limit_s
             why = (
-                "the device sent no status within "
-                f"{format_duration(clock.silence_limit_s)}: its program did not "
-                "start, or its messages do not arrive"
+                f"the device sent no status within {format_duration(clock.silence_limit_s)}: "
+                "its program did not start, or its messages do not arrive"
             )
         else:
             return end, whole
@@ -210,9 +212,8 @@ class _ReportPoller:
         self._by_console = bool(line) and not line.startswith(_CONSOLE_FAILURE_PREFIX)
         if self._by_console:
             self._progress(
-                "the device writes no guest attributes, but its console shows "
-                "that its program runs: its status arrives through the bucket, "
-                "at the end"
+                "the device does not write guest attributes, but its console shows that its "
+                "program is running; its status arrives through the bucket at the end"
             )
         return self._by_console
 
@@ -252,18 +253,18 @@ class _ReportPoller:
 
 
 def _validate_report(report: bytes, effect: AwaitReport, result: Mapping[str, Any]) -> bytes:
-    advice = "check who may write to it, then verify again"
+    advice = "check who has write access to it, then verify again"
     if result and result.get("sha256") != hashlib.sha256(report).hexdigest():
         raise ReportUnavailable(
-            "the report in the bucket is not the one that the device announced",
-            why="its sha256 differs",
+            "the report in the bucket is not the report that the device announced",
+            why="its sha256 does not match the announced one",
             hint=f"someone else can write to the bucket, or the run was repeated: {advice}",
         )
     subject = parse_message(report, len(report)).get("subject")
     if not isinstance(subject, dict) or subject.get("nonce") != effect.nonce:
         raise ReportUnavailable(
-            "the report in the bucket belongs to another run",
-            why="its nonce differs from the one that was sent",
+            "the report in the bucket belongs to a different run",
+            why="the report's nonce does not match the nonce that was sent",
             hint=f"someone else can write to the bucket: {advice}",
         )
     return report

@@ -76,7 +76,7 @@ class RestClient:
                 "nonsense",
                 "Google Cloud's response is not JSON",
                 f"{_without_query(url)} returned: {text}",
-                "check whether a proxy responds in its place",
+                "check whether a proxy responds in place of Google Cloud",
             )
         return document
 
@@ -174,7 +174,7 @@ def resource_path(name: str) -> str:
         raise ExternalError(
             f"{escape_control(name)} is not a valid resource name",
             why="it contains characters or parts that Google Cloud does not allow",
-            hint="check the project, the zones and the name of the target",
+            hint="check the project, the zones and the target's name",
         )
     return name
 
@@ -188,7 +188,7 @@ def _read_bounded(response: Any, url: str, limit: int) -> bytes:
                 "too-long",
                 f"the response is larger than {files.format_limit(limit)}",
                 f"requested from {_without_query(url)}",
-                "check its contents: provision did not write it",
+                "check the contents of this address: provision did not write it",
             )
     return bytes(content)
 
@@ -197,16 +197,15 @@ def _unreachable_error(url: str, error: Exception, call: TimedCall) -> CloudErro
     what = f"{urlsplit(url).hostname or url} cannot be reached"
     why = redact(escape_control(str(error)))[:300]
     hint = (
-        "check the network, the proxy (https_proxy, no_proxy) and the "
-        "certificates (REQUESTS_CA_BUNDLE) of this machine, then run the command "
-        "again"
+        "check this machine's network, proxy (https_proxy, no_proxy) and certificates "
+        "(REQUESTS_CA_BUNDLE), then run the command again"
     )
     if call.timed_out:
         what = f"{_without_query(url)} responds too slowly"
         why = str(call.make_timeout_error())
         hint = (
-            "check the network and the proxy (https_proxy, no_proxy) of this "
-            "machine, then run the command again"
+            "check this machine's network and proxy (https_proxy, no_proxy), then run the "
+            "command again"
         )
     failure = CloudFailure(FailureScope.RETRY, "unreachable", what, why, hint, max_retries=None)
     return CloudError(failure)

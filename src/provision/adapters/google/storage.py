@@ -84,8 +84,8 @@ class Storage:
         if written.md5 and written.md5 != _md5(content):
             raise fatal_error(
                 "broken",
-                f"{uri} was changed during the upload",
-                "its MD5 differs",
+                f"{uri} changed during the upload",
+                "its MD5 does not match the uploaded file",
                 "run the same command again",
             )
         return written
@@ -140,7 +140,7 @@ def _split_uri(uri: str, *, folder: bool = False) -> tuple[str, str]:
         raise ExternalError(
             f"{uri} is not an address in Cloud Storage",
             why="expected gs://BUCKET/NAME",
-            hint="check `bucket:` in the target",
+            hint="check the target's `bucket`",
         )
     return bucket, name or ""
 
@@ -167,7 +167,7 @@ def _with_address(error: CloudError, uri: str) -> CloudError:
     failure, bucket = error.failure, uri.removeprefix("gs://").partition("/")[0]
     if failure.kind == "not-found":
         hint = (
-            "create it in the region of the zones: gcloud storage buckets create "
+            "create it in the same region as the zones: gcloud storage buckets create "
             f"gs://{bucket} --location=REGION --uniform-bucket-level-access"
         )
         what = f"there is no bucket {bucket}"

@@ -98,9 +98,9 @@ class VertexApi:
         if done is None:
             raise fatal_error(
                 "slow",
-                f"the operation is not done after {self._policy.operation_s / 60:.0f} minutes",
+                f"the operation has not finished after {self._policy.operation_s / 60:.0f} minutes",
                 f"operation {name}",
-                "it continues at Google Cloud: run the same command again",
+                "it continues on Google Cloud: run the same command again",
             )
         if "error" in done:
             failure = classify_error(parse_operation_error(done["error"]), project_from_name(name))
@@ -129,6 +129,6 @@ def region_of(name: str) -> str:
         raise ExternalError(
             f"{region!r} is not a region",
             why="expected a name such as us-central1",
-            hint="check `region` in the target",
+            hint="check the target's `region`",
         )
     return region

@@ -52,12 +52,12 @@ def download_file(
     address = urlsplit(file.url)
     if address.scheme not in ("https", "http", "file"):
         raise _refused_error(
-            file, f"its URL does not begin with https, http or file: {redact(file.url)}"
+            file, f"its URL does not start with https, http or file: {redact(file.url)}"
         )
     if environment.get("UV_OFFLINE") and address.scheme != "file":
         why = (
-            f"{file.name} was never downloaded on this machine, and it lists the "
-            "package's requirements"
+            f"{file.name}, which lists the package's requirements, was never downloaded on this "
+            "machine"
         )
         raise NetworkError(
             "a required file is not in the cache, and the network is disabled",
@@ -72,8 +72,8 @@ def download_file(
     if sha256 != file.sha256:
         raise LockError(
             f"{file.name} differs from the file that the index lists",
-            why=f"sha256 {sha256}, and the index lists {file.sha256}",
-            hint="try again; if it fails again, the index or a proxy serves a damaged file",
+            why=f"its sha256 is {sha256}, but the index lists {file.sha256}",
+            hint="try again; if it fails again, the index or a proxy is serving a damaged file",
         )
 
 
@@ -90,7 +90,7 @@ def _write_response(file: SourceDistribution, response: Any, path: Path) -> str:
 
 def _download_error(file: SourceDistribution, error: Exception) -> ExternalError:
     reason = getattr(error, "reason", error)
-    why, hint = str(reason), "check network, proxy and certificates"
+    why, hint = str(reason), "check the network, the proxy and the certificates"
     if isinstance(error, urllib.error.HTTPError):
         why, hint = f"{error.code} {error.reason}", "try again later"
         if error.code in REFUSED_CODES:
@@ -108,7 +108,7 @@ def _refused_error(file: SourceDistribution, why: str) -> LockError:
     return LockError(
         f"{file.name} was not downloaded",
         why=why,
-        hint="choose another version, or one that has a wheel",
+        hint="choose a different version, such as one that has a wheel",
     )
 
 

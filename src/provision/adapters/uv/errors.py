@@ -71,9 +71,9 @@ def error_from_output(
 def python_not_found_error(search: PythonSearchResult) -> ExternalError:
     """Return the error for a Python version that is not on this machine."""
     listed = ", ".join(f"{python.version} ({python.path})" for python in search.installed) or "none"
-    hint = f"install Python {search.requested}, or change `python:` in the spec"
+    hint = f"install Python {search.requested}, or change `python` in the spec"
     return ExternalError(
-        f"no Python {search.requested} on this machine", why=f"found: {listed}", hint=hint
+        f"there is no Python {search.requested} on this machine", why=f"found: {listed}", hint=hint
     )
 
 
@@ -116,15 +116,14 @@ def _package_error(
 ) -> ProvisionError:
     if verb == "lock" and code == 1 and project is not None:
         hints = list(_solution_hints(output, project, sources)) or [
-            "loosen one of the requirements named above"
+            "relax one of the requirements that are listed above"
         ]
         what = "no set of versions satisfies the spec"
         return Unsatisfiable(what, hint="\n".join(hints) + _local_wheels_hint(sources))
     if verb == "pip" and _NO_SOLUTION in output:
         hint = (
-            "it was withdrawn, or this mirror does not have it: lock again with "
-            "`provision lock --upgrade`, or use another "
-            f"index{_mirror_hint(output, sources)}"
+            "it was withdrawn, or this mirror does not have it: lock again with `provision "
+            f"lock --upgrade`, or use a different index{_mirror_hint(output, sources)}"
         )
         return LockError("a locked version is not available from its index", hint=hint)
     return ExternalError(f"uv {verb} failed (exit code {code})")
@@ -136,36 +135,33 @@ def _solution_hints(
     """Yield a hint for each cause in a derivation, except requirements that exclude each other."""
     if project.exclude_newer and "exclude-newer" in output:
         yield (
-            f"exclude_newer: {project.exclude_newer} hides later releases, and "
-            "everything on an index without upload dates: set a later date, or "
-            "remove it"
+            f"`exclude_newer: {project.exclude_newer}` hides later releases, and everything on "
+            "an index without upload dates; set a later date, or remove it"
         )
         return
     names = [missing or no_version for missing, no_version in _NOT_FOUND.findall(output)]
     for name in dict.fromkeys(names):
         yield (
-            f"{name} is not on {_index_label(name, project, sources)}: check the "
-            "spelling; if another index has it, declare that index (`indexes`, "
-            "`index`)"
+            f"{name} is not on {_index_label(name, project, sources)}: check the spelling; if a "
+            "different index has it, declare that index (`indexes`, `index`)"
         )
     if _OTHER_PYTHON.search(output):
         yield (
-            f"some versions do not support Python {project.python}: require one "
-            "that does, or change `python`"
+            f"some versions do not support Python {project.python}: require a version that "
+            "does, or change `python`"
         )
     if _OTHER_PLATFORM.search(output):
         yield (
-            f"some versions have no wheel for Python {project.python} on every "
-            "platform: require one that does, change `python`, or declare fewer "
-            "`platforms`"
+            f"some versions do not have a wheel for Python {project.python} on every platform: "
+            "require a version that does, change `python`, or declare fewer `platforms`"
         )
     for name in dict.fromkeys(_SOURCE_ONLY.findall(output)):
         yield (
-            f"{name} has no wheels, only source distributions: require a version "
-            f"with wheels, or write {{name: {name}, build: true}}"
+            f"{name} has no wheels, only source distributions: require a version with wheels, "
+            f"or use `{{name: {name}, build: true}}`"
         )
     if _DAMAGED.search(output):
-        yield "a downloaded wheel is damaged: run the command again, or use another mirror"
+        yield "a downloaded wheel is damaged: run the command again, or use a different mirror"
 
 
 def _index_label(name: str, project: UvProject, sources: PackageSources | None) -> str:
@@ -194,7 +190,7 @@ def _credentials_hint(_: str, sources: PackageSources | None) -> str:
             prefix = f"UV_INDEX_{source.name.upper().replace('-', '_')}"
             variables.append(f"{prefix}_USERNAME and {prefix}_PASSWORD")
     hint = "check the user name and password in pip's index-url or ~/.netrc"
-    return f"{hint}; for an index of the spec set {', '.join(variables)}" if variables else hint
+    return f"{hint}; for an index from the spec, set {', '.join(variables)}" if variables else hint
 
 
 def _local_wheels_hint(sources: PackageSources | None) -> str:
@@ -208,14 +204,13 @@ def _local_wheels_hint(sources: PackageSources | None) -> str:
 
 def _network_hint(output: str, sources: PackageSources | None) -> str:
     return (
-        "check network, proxy and "
-        f"certificates{_mirror_hint(output, sources)}\nwithout a network, use "
-        "--offline to install from uv's cache"
+        f"check the network, the proxy and the certificates{_mirror_hint(output, sources)}\n"
+        "without a network, use --offline to install from uv's cache"
     )
 
 
 def _answer_hint(output: str, sources: PackageSources | None) -> str:
-    hint = "check the address, and whether a proxy responds in its place"
+    hint = "check the address, and whether a proxy responds in place of the index"
     return hint + _mirror_hint(output, sources)
 
 
@@ -247,8 +242,8 @@ _FAILURES: tuple[_Failure, ...] = (
         _BUILD_FAILED,
         ExternalError,
         "{} could not be built from source",
-        "the output above shows what the build lacks: add a missing Python "
-        "package to `packages`, and install a missing compiler on the machine",
+        "the output above shows what the build needs: add missing Python packages to "
+        "`packages`, and install a missing compiler on the machine",
     ),
     _Failure(
         _NO_SPACE,
@@ -265,8 +260,8 @@ _FAILURES: tuple[_Failure, ...] = (
     _Failure(
         HASH_MISMATCH,
         LockError,
-        "a file on the index differs from the locked one",
-        "a mirror or a proxy may have changed it: use another one\n"
+        "a file on the index differs from the locked file",
+        "a mirror or a proxy may have changed it: use a different one\n"
         "if the change is intended, lock again with `provision lock --upgrade`",
     ),
     _Failure(
@@ -285,8 +280,8 @@ _FAILURES: tuple[_Failure, ...] = (
         _DAMAGED,
         NetworkError,
         "a downloaded wheel is damaged",
-        "run the command again; if it fails again, a mirror or a proxy truncates "
-        "the file: use another one",
+        "run the command again; if it fails again, a mirror or a proxy truncates the file: use "
+        "a different one",
     ),
 )
 _CONNECTION_FAILURES = (
@@ -294,9 +289,9 @@ _CONNECTION_FAILURES = (
         _CERTIFICATE,
         NetworkError,
         "the certificate of a package index is not trusted",
-        "if a proxy or a mirror has its own certificate, set SSL_CERT_FILE (or "
-        "`cert` in pip's configuration) to the file of its certificate authority\n"
-        "set UV_SYSTEM_CERTS=1 to use the certificates of the operating system",
+        "if a proxy or a mirror has its own certificate, set SSL_CERT_FILE (or `cert` in pip's "
+        "configuration) to the file of its certificate authority\n"
+        "or set UV_SYSTEM_CERTS=1 to use the certificates of the operating system",
     ),
     _Failure(_UNREACHABLE, NetworkError, "a package index could not be reached", _network_hint),
     _Failure(

@@ -184,7 +184,7 @@ def _read_sdist(file: SourceDistribution, path: Path) -> _SdistFiles:
     )
     if not files.metadata:
         raise _unreadable_error(
-            file, "it has no PKG-INFO, the file with the package's requirements"
+            file, "it has no PKG-INFO file, which contains the package's requirements"
         )
     return files
 
@@ -236,5 +236,5 @@ def _unreadable_error(file: SourceDistribution, why: str) -> LockError:
     return LockError(
         f"{file.name} cannot be locked as a source distribution",
         why=why,
-        hint="choose another version, or one that has a wheel",
+        hint="choose a different version, such as one that has a wheel",
     )

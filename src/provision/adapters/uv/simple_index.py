@@ -180,16 +180,18 @@ def _index_label(index: IndexSource) -> str:
 
 
 def _unreachable_error(url: str, index: IndexSource, error: Exception) -> NetworkError:
-    hint = "check network, proxy and certificates, or try again later: nothing was verified"
+    hint = (
+        "check the network, the proxy and the certificates, or try again later; nothing was "
+        "verified"
+    )
     reason = getattr(error, "reason", error)
     problem, why = "could not be reached", redact(str(reason))
     if isinstance(error, urllib.error.HTTPError):
         problem, why = "refused the request", f"{error.code} {error.reason}"
         if error.code in REFUSED_CODES:
             hint = (
-                "check the user name and password of the index in pip's "
-                "index-url, UV_INDEX_NAME_USERNAME and UV_INDEX_NAME_PASSWORD, "
-                "or ~/.netrc"
+                "check the index's user name and password in pip's index-url, "
+                "UV_INDEX_NAME_USERNAME and UV_INDEX_NAME_PASSWORD, or ~/.netrc"
             )
     elif isinstance(reason, TimeoutError):
         problem = "did not respond in time"

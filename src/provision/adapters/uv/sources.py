@@ -228,8 +228,8 @@ def _source_notes(
         yield f"default index: {redact(pip.index_url)} (pip's index-url)"
     if pip.extra_index_urls:
         yield (
-            "pip's extra-index-url is not used: declare its indexes under `indexes:` and bind "
-            "packages to them with `index:`"
+            "pip's extra-index-url is not used: declare its indexes under `indexes`, and "
+            "assign packages to them with `index`"
         )
     for source in named:
         if source.wheels:
@@ -243,6 +243,7 @@ def _source_notes(
         if flavoured:
             packages, platforms = ", ".join(index.packages), ", ".join(index.platforms)
             yield (
-                f"querying the index {index.name}: pip's find-links has {', '.join(flavoured)}, "
-                f"but not all of {packages} for Python {minor} on {platforms}"
+                f"querying the index {index.name}, because pip's find-links has "
+                f"{', '.join(flavoured)} but not all of {packages} for Python {minor} on "
+                f"{platforms}"
             )

@@ -231,16 +231,16 @@ def why_not_downloadable(minor: str, environment: Mapping[str, str], downloads: 
     `downloads` is the caller's UV_PYTHON_DOWNLOADS.
     """
     if downloads.lower() == "never":
-        return "UV_PYTHON_DOWNLOADS=never keeps uv from fetching one"
+        return "UV_PYTHON_DOWNLOADS=never prevents uv from downloading one"
     if environment.get("UV_OFFLINE"):
-        return "--offline keeps uv from fetching one"
+        return "--offline prevents uv from downloading one"
     variables = {**environment, **_ALLOW_DOWNLOADS}
     result = _list_pythons(minor, "--only-downloads", environment=variables)
     if result.code != 0:
         return f"uv cannot list its downloads: {' '.join(_clean_output(result.stderr).split())}"
     if json.loads(result.stdout or "[]"):
         return ""
-    return "uv has no download of it for this machine"
+    return "uv has no download of this version for this machine"
 
 
 def _list_pythons(*options: str, environment: Mapping[str, str]) -> ProcessResult:

@@ -63,7 +63,7 @@ def read_document(path: Path, parse: Callable[[object], D]) -> D:
     except OSError as error:
         raise DocumentError(f"cannot read the document {path}: {error.strerror or error}") from None
     except (ValueError, RecursionError):
-        raise DocumentError(f"the document {path} is not JSON") from None
+        raise DocumentError(f"the document {path} is not valid JSON") from None
 
 
 def open_document(document: object, schema: str) -> FieldReader:

@@ -73,7 +73,7 @@ class CodeManifest:
         """Return the manifest of a decoded document. Raises CodeError if it is not one."""
         try:
             if document["schema"] != SCHEMA:
-                raise CodeError(f"the list of the code's files does not have the schema {SCHEMA}")
+                raise CodeError(f"the list of code files does not have the schema {SCHEMA}")
             files = tuple(
                 CodeFile(str(path), int(mode, 8), str(sha256))
                 for path, mode, sha256 in document["files"]
@@ -81,9 +81,9 @@ class CodeManifest:
             manifest = cls(files, str(document["commit"]), document["dirty"] is True)
             digest = document["digest"]
         except (KeyError, TypeError, ValueError):
-            raise CodeError("the list of the code's files is damaged") from None
+            raise CodeError("the list of code files is damaged") from None
         if manifest.digest != digest:
-            raise CodeError("the list of the code's files does not match its digest")
+            raise CodeError("the list of code files does not match its digest")
         return manifest
 
 
@@ -162,12 +162,12 @@ def unpack_code(archive: bytes, digest: str, parent: Path) -> Path:
             manifest = CodeManifest.from_json(json.loads(members[MANIFEST]))
             contents = {file.path: members[f"{TREE}/{file.path}"] for file in manifest.files}
     except (zipfile.BadZipFile, KeyError, ValueError):
-        raise CodeError("the archive of the code is damaged") from None
+        raise CodeError("the code archive is damaged") from None
     if manifest.digest != digest:
-        raise CodeError("the archive of the code does not have the announced digest")
+        raise CodeError("the digest of the code archive does not match the announced digest")
     for file in manifest.files:
         if hashlib.sha256(contents[file.path]).hexdigest() != file.sha256:
-            raise CodeError(f"{file.path} in the archive of the code differs from the listed file")
+            raise CodeError(f"{file.path} in the code archive differs from the listed file")
         _require_inside(file, contents[file.path])
     tree = code_folder(parent, digest)
     target = tree.parent
@@ -211,9 +211,9 @@ def _require_inside(file: CodeFile, content: bytes) -> None:
     path = PurePosixPath(file.path)
     is_outside = path.is_absolute() or ".." in path.parts or "\\" in file.path or not path.parts
     if is_outside or file.mode not in (FILE_MODE, PROGRAM_MODE, LINK_MODE):
-        raise CodeError(f"the archive of the code contains the unusable path {file.path!r}")
+        raise CodeError(f"the code archive contains the unusable path {file.path!r}")
     if file.mode == LINK_MODE and leaves_folder(file.path, os.fsdecode(content)):
-        raise CodeError(f"the archive of the code contains a link out of its folder: {file.path}")
+        raise CodeError(f"the code archive contains a link that leaves its folder: {file.path}")
 
 
 def _write_files(tree: Path, manifest: CodeManifest, contents: Mapping[str, bytes]) -> None:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 MakeError = Callable[[str, str], Exception]
-"""Makes the error of a program from a message ("FILE: gpu.count must be a number above 0") and
-the reason ("it is 'two'"), which may hold a secret."""
+"""Makes the error of a program from a message ("FILE: gpu.count must be a number greater than
+0") and the reason ("it is 'two'"), which may hold a secret."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +113,10 @@ class FieldReader:
         return value
 
     def number(self, route: str) -> float:
-        """Return a number of at least 0."""
+        """Return a number that is at least 0."""
         value = self.value(route)
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1e18:
-            raise self.error(route, "a number of at least 0", value)
+            raise self.error(route, "a number that is at least 0", value)
         return value
 
     def optional_size(self, route: str) -> int | None:
@@ -125,9 +125,9 @@ class FieldReader:
 
     def count(self, route: str, limit: int = 10**7) -> int:
         """Return a whole number between 0 and a limit, both excluded."""
-        value: int = self.typed(route, int, "a number above 0")
+        value: int = self.typed(route, int, "a number greater than 0")
         if not 0 < value < limit:
-            raise self.error(route, "a number above 0", value)
+            raise self.error(route, "a number greater than 0", value)
         return value
 
     def texts(self, route: str, form: re.Pattern[str] | None = None) -> tuple[str, ...]:

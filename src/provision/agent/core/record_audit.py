@@ -118,7 +118,7 @@ def read_record(metadata: str) -> RecordFile:
     except (ValueError, csv.Error):
         return RecordFile(metadata, (), digest, "its RECORD is malformed", garbled=True)
     is_empty = not any(listed for _, listed, _ in rows)
-    flaw = "its RECORD lists no file with a hash" if is_empty else ""
+    flaw = "its RECORD does not list any file with a hash" if is_empty else ""
     return RecordFile(metadata, rows, digest, flaw)
 
 

@@ -63,7 +63,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Installs locked packages, every file checked against its hash.",
     )
     verbs = parser.add_subparsers(required=True, metavar="VERB")
-    verb = verbs.add_parser("install", help="install what a document lists")
+    verb = verbs.add_parser("install", help="install the packages that a document lists")
     verb.add_argument(
         "--document", type=Path, required=True, metavar="FILE", help="the packages to install"
     )
@@ -78,20 +78,21 @@ def _parser() -> argparse.ArgumentParser:
         "--python",
         default=sys.executable,
         metavar="PATH",
-        help="install into this interpreter if the document names none (default: this one)",
+        help="install into this interpreter if the document does not specify one (default: the "
+        "current interpreter)",
     )
     verb.add_argument(
         "--uv",
         default="",
         metavar="PATH",
-        help="run this uv (default: next to this interpreter, else on PATH)",
+        help="run this uv (default: the one next to this interpreter, otherwise the one on PATH)",
     )
     verb.add_argument(
         "--audit",
         choices=[audit.value for audit in AuditLevel],
-        help="compare installed files by sha256 or only by size (default: as in the document)",
+        help="compare installed files by sha256 or only by size (default: as the document says)",
     )
-    verb.add_argument("--offline", action="store_true", help="use only uv's cache")
+    verb.add_argument("--offline", action="store_true", help="use only the files in uv's cache")
     return parser
 
 
@@ -102,7 +103,7 @@ def _uv(named: str) -> str:
     if not program:
         raise InstallError(
             "uv is not installed",
-            "it was found neither next to this interpreter nor on PATH",
+            "it is neither next to this interpreter nor on PATH",
             "run `python -m pip install uv`, or pass --uv PATH",
         )
     return os.path.abspath(program)

@@ -11,6 +11,7 @@ from enum import Enum
 from pathlib import Path
 
 from ..core.json_fields import FieldReader
+from ..core.own_wheels import OWN_INDEX
 from ..core.record_audit import FileKey
 
 SCHEMA = "provision.install/1"
@@ -77,6 +78,7 @@ class InstallRequest:
     `indexes` maps names to addresses; without the default index, uv uses its own. `find_links` are
     further folders and pages of wheels. `reinstall` are packages to install again even in
     the requested version. `verified` are hashes of installed files that are not read again.
+    `wheels` is the archive with the wheels of the project's own packages.
     """
 
     mode: InstallMode
@@ -88,6 +90,7 @@ class InstallRequest:
     audit: AuditLevel = AuditLevel.FULL
     reinstall: frozenset[str] = frozenset()
     verified: Mapping[FileKey, str] = field(default_factory=dict)
+    wheels: str = ""
 
 
 def read_document(path: Path, python: str) -> InstallRequest:
@@ -102,7 +105,7 @@ def read_document(path: Path, python: str) -> InstallRequest:
         raise InstallError(
             f"the document {path} is damaged",
             f"it is not valid JSON: {str(error)[:200]}",
-            "create it again with provision",
+            "create the document again with provision",
         ) from None
     return parse_document(document, str(path), python)
 
@@ -124,7 +127,7 @@ def parse_document(document: object, where: str, python: str) -> InstallRequest:
             f"its schema is {document.get('schema')!r:.60}, expected {SCHEMA}",
             hint,
         )
-    defaults = {"python": python, "indexes": {}, "links": [], "audit": "full"}
+    defaults = {"python": python, "indexes": {}, "links": [], "audit": "full", "wheels": ""}
     reader = FieldReader({**defaults, **document}, where, InstallError)
     entries = reader.items("packages")
     packages = tuple(_package(reader, entry, f"packages[{i}]") for i, entry in enumerate(entries))
@@ -132,7 +135,8 @@ def parse_document(document: object, where: str, python: str) -> InstallRequest:
         str(name): reader.check_text(f"indexes.{name}", address)
         for name, address in reader.mapping("indexes").items()
     }
-    _check_packages(packages, indexes, where)
+    wheels = reader.text("wheels")
+    _check_packages(packages, {**indexes, **({OWN_INDEX: wheels} if wheels else {})}, where)
     links = enumerate(reader.items("links"))
     return InstallRequest(
         mode=InstallMode(reader.one_of("mode", tuple(mode.value for mode in InstallMode))),
@@ -142,6 +146,7 @@ def parse_document(document: object, where: str, python: str) -> InstallRequest:
         indexes=indexes,
         find_links=tuple(reader.check_text(f"links[{i}]", link) for i, link in links),
         audit=AuditLevel(reader.one_of("audit", tuple(audit.value for audit in AuditLevel))),
+        wheels=wheels,
     )
 
 
@@ -154,14 +159,14 @@ def _check_packages(
     if repeated:
         raise InstallError(
             f"{where}: {min(repeated)} is listed twice",
-            "an environment contains one version of each package",
+            "an environment can contain only one version of each package",
         )
     for package in packages:
         if package.index is not None and not indexes.get(package.index):
             raise InstallError(
                 f"{where}: {package.name} comes from the index {package.index}, "
                 "which has no address",
-                f"indexes in the document: {', '.join(indexes) or 'none'}",
+                f"the document declares these indexes: {', '.join(indexes) or 'none'}",
             )
 
 

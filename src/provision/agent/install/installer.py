@@ -28,6 +28,7 @@ from .uv_inputs import (
     PROJECT_FILE,
     UV_CONFIG_FILE,
     build_request_variables,
+    with_own_wheels,
     write_project,
 )
 
@@ -70,7 +71,7 @@ def inspect_interpreter(
     The marker counts outside virtual environments only. Source: packaging.python.org,
     "Externally Managed Environments".
     """
-    hint = "use an interpreter that starts"
+    hint = "use a different interpreter, or repair this one"
     try:
         result = run([python, "-I", "-c", _PROGRAM], environment, None)
     except OSError as error:
@@ -130,9 +131,11 @@ def install_packages(
         raise InstallError(
             f"{request.python} is Python {python.minor}",
             f"the packages were locked for Python {request.python_version}",
-            f"use an interpreter of Python {request.python_version}",
+            f"use an interpreter with Python {request.python_version}",
             1,
         )
+    if request.wheels:
+        request = with_own_wheels(request, python.package_folders, folder / "own-wheels")
     return _Installation(request, python, folder, uv, environment, run).perform()
 
 
@@ -189,7 +192,7 @@ class _Installation:
         names = ", ".join(spoiled)
         if self.environment.get("UV_OFFLINE", "").lower() not in _OFF:
             raise InstallError(
-                f"uv's cache contains damaged files of {names}, and network access is off",
+                f"uv's cache contains damaged files for {names}, and network access is off",
                 _format_flaws(audits, spoiled),
                 f"run `uv cache clean {' '.join(spoiled)}`, then install again with network access",
             )
@@ -198,8 +201,9 @@ class _Installation:
         except UvFailed as error:
             raise UvFailed(
                 error.code,
-                f"uv's cache contains damaged files of {names}, and downloading them again failed:"
-                f"\n{error.output}",
+                f"uv's cache contains damaged files for {names}, and downloading them again "
+                "failed:\n"
+                f"{error.output}",
             ) from None
         after, audits = self._audit(before, damaged)
         still = _find_flawed(audits)
@@ -218,7 +222,7 @@ class _Installation:
         # Installed from a file with the locked hash and without any cache: the RECORD itself is
         # wrong.
         notes += [
-            f"{name}: its RECORD does not match the files of its wheel: "
+            f"{name}: its RECORD does not match the files in its wheel: "
             f"{'; '.join(audits[name].flaws[:3])}"
             for name in still
         ]
@@ -244,10 +248,10 @@ class _Installation:
                 if name in wrong
             ]
             raise InstallError(
-                f"{len(wrong)} of {len(versions)} packages lack the locked version although uv "
-                "reported success",
+                f"{len(wrong)} of {len(versions)} packages do not have the locked version, "
+                "although uv reported success",
                 "\n".join(lines[:5]),
-                "check whether another copy comes first on sys.path",
+                "remove any other copy that comes first on sys.path",
                 1,
             )
         changed, others = dict[str, InstalledPackage](), dict[str, InstalledPackage]()

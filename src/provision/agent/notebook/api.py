@@ -25,7 +25,7 @@ from .process_environment import apply_environment
 from .session import Session, read_run_state
 from .stages import STAGES, VERIFY_STAGES, run_stages
 
-_AGAIN = "run the first cell again: it writes its files again"
+_AGAIN = "run the first cell again; it writes its files again"
 
 
 def start(
@@ -86,8 +86,8 @@ def rollback(folder: str | os.PathLike[str]) -> None:
     session.print_line(restored if done else "no package was changed")
     if left:
         session.print_detail(
-            f"no backup of {', '.join(left)}: install them with pip, or delete the runtime to get "
-            "a new one"
+            f"there is no backup of {', '.join(left)}: install them with pip, or delete the "
+            "runtime to get a new one"
         )
     if done:
         session.print_detail("restart the runtime if this kernel has imported them")
@@ -165,7 +165,7 @@ def _locked(session: Session) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            hint = "wait until it ends, then run this cell again"
+            hint = "wait until that cell ends, then run this cell again"
             raise StageError("another cell is already running on this runtime", "", hint) from None
         yield
 
@@ -191,7 +191,9 @@ def _stream(argv: list[str], variables: dict[str, str], cwd: str | None, printer
         code = process.wait()
     except KeyboardInterrupt:
         raise StageError(
-            "interrupted", "the program and its child processes were stopped", "run it again"
+            "interrupted",
+            "the program and its child processes were stopped",
+            "run the program again",
         ) from None
     finally:
         if process.poll() is None:

@@ -42,7 +42,9 @@ def _parser() -> argparse.ArgumentParser:
         ("run", "run a program in the environment"),
     ):
         command = verbs.add_parser(verb, help=description)
-        command.add_argument("folder", type=Path, metavar="FOLDER", help="folder of the cell")
+        command.add_argument(
+            "folder", type=Path, metavar="FOLDER", help="folder with the cell's files"
+        )
         if verb == "start":
             command.add_argument(
                 "--continue-anyway",

@@ -119,7 +119,8 @@ def read_colab_secret(name: str, timeout_s: float = 120.0) -> str:
         userdata = import_module("google.colab.userdata")
     except ImportError:
         raise SecretUnavailable(
-            "this is not Colab, which stores secrets: set the variable before the kernel starts"
+            "only Colab stores secrets, and this is not Colab: set the variable before the "
+            "kernel starts"
         ) from None
     try:
         with _time_limit(timeout_s):
@@ -133,7 +134,7 @@ def read_colab_secret(name: str, timeout_s: float = 120.0) -> str:
             ) from None
         why = f"it is not in Colab's secret store ({kind})"
         if kind == "NotebookAccessError":
-            why = "this notebook has no access to it"
+            why = "this notebook does not have access to it"
         raise SecretUnavailable(f"{why}: {advice}") from None
     if not isinstance(value, str) or not value:
         raise SecretUnavailable(f"its value in Colab's secret store is empty: {advice}")

@@ -91,7 +91,7 @@ def _python(document: NotebookDocument, machine: NotebookMachine) -> Iterator[Mi
         choice = f"choose the runtime version {runtime.version} (Runtime > Change runtime type)"
     yield Mismatch(
         f"this is Python {machine.python}, but the packages are locked for {document.python}",
-        f"{choice}, or set isolation: venv in the spec for an environment with its own Python",
+        f"{choice}, or set `isolation: venv` in the spec for an environment with its own Python",
         always_blocks=True,
     )
 
@@ -120,12 +120,12 @@ def _gpu(document: NotebookDocument, machine: NotebookMachine) -> Iterator[Misma
     if not count:
         yield Mismatch(
             f"the GPU is {cards[0].name}, but the spec requires {name}",
-            f"{change}, choose {required.type}, or change gpu: in the spec",
+            f"{change}, choose {required.type}, or change `gpu` in the spec",
         )
     elif count < required.count:
         yield Mismatch(
             f"only {count} of {required.count} GPUs are of type {required.type}",
-            f"{change}, or change gpu: in the spec",
+            f"{change}, or change `gpu` in the spec",
         )
     yield from _gpu_memory(document, machine)
 
@@ -142,7 +142,7 @@ def _gpu_memory(document: NotebookDocument, machine: NotebookMachine) -> Iterato
         yield Mismatch(
             f"the GPU has {memory * _MIB / _GIB:.1f} GiB of memory, but the spec requires "
             f"{needed / _GIB:.1f} GiB",
-            "choose a GPU with more memory, or lower requires.vram in the spec",
+            "choose a GPU with more memory, or lower `requires.vram` in the spec",
         )
     user = ", by another notebook or an earlier kernel"
     if machine.gpu_processes:
@@ -162,8 +162,8 @@ def _driver(document: NotebookDocument, machine: NotebookMachine) -> Iterator[Mi
     if document.gpu and minimum and driver and _numbers(driver) < _numbers(minimum):
         yield Mismatch(
             f"the NVIDIA driver is {driver}, but the locked packages need {minimum} or newer",
-            "choose a newer runtime version, or lock a CUDA build that this driver supports (cuda: "
-            "in the spec)",
+            "choose a newer runtime version, or lock a CUDA build that this driver supports "
+            "(`cuda` in the spec)",
         )
 
 
@@ -173,13 +173,14 @@ def _sizes(document: NotebookDocument, machine: NotebookMachine) -> Iterator[Mis
         yield Mismatch(
             f"the machine has {machine.ram_bytes / _GIB:.1f} GiB of memory, but the spec requires "
             f"{ram / _GIB:.1f} GiB",
-            "choose a high-RAM runtime, or lower requires.ram in the spec",
+            "choose a high-RAM runtime, or lower `requires.ram` in the spec",
         )
     if disk is not None and machine.disk_bytes is not None and machine.disk_bytes < disk:
         yield Mismatch(
             f"{machine.disk_bytes / _GIB:.1f} GiB of disk is free, but the spec requires "
             f"{disk / _GIB:.1f} GiB",
-            "free some disk space, choose another runtime, or lower requires.disk in the spec",
+            "free some disk space, choose a different runtime, or lower `requires.disk` in the "
+            "spec",
         )
 
 

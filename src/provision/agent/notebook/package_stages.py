@@ -9,13 +9,19 @@ from collections.abc import Mapping, Sequence
 
 from ..core.files import write_json_object
 from ..core.installed_packages import InstalledPackage, format_counts
+from ..core.own_wheels import find_outdated_packages
 from ..core.process import NOT_STARTED, TIMED_OUT, ProcessResult, run_process
 from . import package_backup, pip_install
 from .errors import StageError
 from .kernel import find_kernel_start_error
 from .loaded_modules import find_packages_in_use, inspect_loaded_modules
 from .output import format_package_count
-from .package_diff import compare_packages, find_protected_changes, find_unpredicted_changes
+from .package_diff import (
+    PackageDiff,
+    compare_packages,
+    find_protected_changes,
+    find_unpredicted_changes,
+)
 from .session import INSTALL_RESULT_FILE, Session
 from .uv_tool import find_uv
 from .venv import is_environment_usable, make_environment
@@ -32,9 +38,7 @@ def compare_stage(session: Session) -> None:
     document = session.document
     has_packages = document.shared or is_environment_usable(session)
     installed = session.list_packages() if has_packages else {}
-    session.comparison = comparison = compare_packages(
-        document.packages, installed, session.list_packages_with_wrong_record()
-    )
+    session.comparison = comparison = _compare_packages(session, installed)
     if not document.shared:
         count = len(comparison.added)
         in_new = f"{count} to install, in a separate environment"
@@ -43,14 +47,14 @@ def compare_stage(session: Session) -> None:
     session.print_line(comparison.summary)
     if document.runtime and not session.install_result:
         for text in find_unpredicted_changes(comparison, document.predicted_changed)[:5]:
-            session.print_detail(f"not predicted by the lock: {text}")
+            session.print_detail(f"the lock did not predict this: {text}")
     protected = document.protected - set(document.predicted_restart)
     if refused := find_protected_changes(comparison, protected):
         raise StageError(
             f"the lock would change packages that the kernel needs: {', '.join(refused[:8])}",
             "the kernel might not start again, so that the runtime would have to be deleted; "
             "nothing was installed",
-            "set isolation: venv for this target, which leaves the kernel unchanged, or pin "
+            "set `isolation: venv` for this target, which leaves the kernel unchanged, or pin "
             "these packages in the spec to the versions on this runtime",
         )
     for name, flaw in list(comparison.damaged.items())[:5]:
@@ -69,7 +73,8 @@ def install_stage(session: Session) -> None:
         large = package_backup.back_up_packages(session.folder, before, comparison.to_install)
         if large:
             session.print_detail(
-                f"too large to back up: {', '.join(large)}; only a new runtime restores them"
+                f"too large to back up: {', '.join(large)}; only a new runtime restores these "
+                "packages"
             )
     uv = find_uv(session)
     if not document.shared:
@@ -98,15 +103,11 @@ def audit_stage(session: Session) -> None:
     """Print the packages' provenance; stop if one does not match the lock."""
     comparison = session.comparison
     if comparison is None or comparison.to_install or session.installed_now:
-        comparison = compare_packages(
-            session.document.packages,
-            session.list_packages(),
-            session.list_packages_with_wrong_record(),
-        )
+        comparison = _compare_packages(session, session.list_packages())
     if wrong := comparison.to_install:
         raise StageError(
             f"not as locked: {', '.join(wrong[:8])} ({len(wrong)} in total)",
-            "another program installs packages on this runtime",
+            "another program is installing packages on this runtime",
             "run the cell again",
         )
     provenance = format_counts(session.provenance_counts) or "no packages"
@@ -137,6 +138,12 @@ def canary_stage(session: Session) -> None:
     session.print_line("a new kernel would start")
 
 
+def _compare_packages(session: Session, installed: Mapping[str, InstalledPackage]) -> PackageDiff:
+    outdated = () if session.wheels is None else find_outdated_packages(session.wheels, installed)
+    wrong_records = session.list_packages_with_wrong_record()
+    return compare_packages(session.document.packages, installed, wrong_records, outdated)
+
+
 def roll_back_packages(session: Session) -> tuple[list[str], list[str]]:
     """Restore the packages of the lock; return those restored, and those that could not be."""
     installed = session.list_packages()
@@ -160,13 +167,13 @@ def _record_packages_in_use(session: Session, changing: Sequence[InstalledPackag
 
 def _run_installer(session: Session, uv: str, count: int) -> None:
     request, result = session.folder / "install.json", session.folder / INSTALL_RESULT_FILE
-    write_json_object(request, {**session.document.install, "python": session.python})
+    write_json_object(request, session.install_request)
     argv = [sys.executable, "-I", str(session.folder / "installer.pyz"), "install"]
     argv += ["--document", str(request), "--result", str(result), "--uv", uv]
     session.print_line(
         f"installing {format_package_count(count)} with uv"
         if count
-        else "checking every file of the installed packages"
+        else "checking every file in the installed packages"
     )
     try:
         answer = run_process(
@@ -189,7 +196,7 @@ def _installer_error(answer: ProcessResult) -> StageError:
         return StageError(
             "the installer did not finish",
             answer.output_tail,
-            "run the cell again: downloaded files are kept",
+            "run the cell again; the downloaded files are kept",
         )
     what = f"the installer failed (exit code {answer.code})"
     hint, reasons = "", list[str]()
@@ -212,31 +219,31 @@ def _undo_broken_kernel(session: Session, kernel_error: str) -> StageError:
     if session.run_state.alive and not session.installed_now:
         return StageError(
             f"a new kernel would not start: {kernel_error}",
-            "this run changed nothing, and a new kernel started after the cell had installed its "
-            "packages: something else has changed since",
-            "do not restart this kernel before that is fixed; "
-            "provision_cell.rollback(FOLDER) restores the packages that this cell changed",
+            "this run changed nothing, and a new kernel could start after the cell had "
+            "installed its packages, so something else has changed since then",
+            "do not restart this kernel before this is fixed; provision_cell.rollback(FOLDER) "
+            "restores the packages that this cell changed",
             "error",
         )
     done, left = roll_back_packages(session)
-    outcome = "this cell changed no package"
+    outcome = "this cell did not change any packages"
     if done:
         outcome = f"restored {format_package_count(len(done))}"
     if left:
         outcome += f"; not restored: {', '.join(left[:8])}"
-    state = "a new kernel starts again, and the runtime can be used as before"
+    state = "a new kernel can start again, and the runtime can be used as before"
     if find_kernel_start_error(session.host, sys.executable, session.environ):
         state = "a new kernel does not start without these packages either"
         if done:
             state = (
-                "a new kernel still does not start: do not restart this one; delete the runtime to "
-                "get a new one"
+                "a new kernel still does not start: do not restart this kernel; delete the "
+                "runtime to get a new one"
             )
     return StageError(
         f"a new kernel would not start with these packages: {kernel_error}",
         f"{outcome}; {state}",
-        "set isolation: venv for this target, which leaves the kernel unchanged, or change the "
-        "packages in the message",
+        "set `isolation: venv` for this target, which leaves the kernel unchanged, or change "
+        "the packages that the message mentions",
         "error",
     )
 

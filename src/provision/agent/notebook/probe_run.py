@@ -25,7 +25,9 @@ def verify_stage(session: Session) -> None:
     is_valid = stored and state.proven == digest and state.verdict == "verified"
     if is_valid and not session.again:
         session.is_stored_report, session.report = True, stored
-        session.print_line("the stored report is still valid: same environment, boot and probe")
+        session.print_line(
+            "the stored report is still valid: the environment, boot and probe are the same"
+        )
         return
     session.report = _run_probe(session)
     state.proven, state.verdict = digest, session.report["verdict"]["result"]
@@ -70,7 +72,7 @@ def _run_probe(session: Session) -> dict[str, Any]:
         raise StageError(
             "the verification did not write a report",
             why,
-            "run the second cell again; the packages stay installed",
+            "run the second cell again; the packages remain installed",
             "error",
         )
     return report

@@ -40,7 +40,7 @@ def report_stage(session: Session) -> None:
     session.print_detail(f"{path} sha256:{hashlib.sha256(content).hexdigest()}")
     if session.host.is_colab:
         session.print_detail(
-            f'to download it, run: from google.colab import files; files.download("{path}")'
+            f'to download the report, run: from google.colab import files; files.download("{path}")'
         )
     _show_download_link(session, content)
     wrong = [

@@ -107,7 +107,7 @@ def restart_stage(session: Session) -> None:
     raise StageError(
         f"this kernel has loaded versions of {names} that differ from the installed ones",
         "",
-        f"{how}; then run the cells again: nothing is installed twice",
+        f"{how}; then run the cells again; nothing is installed twice",
         "restart-needed",
     )
 
@@ -156,16 +156,16 @@ def _to_stage_error(session: Session, error: BaseException) -> StageError:
     if isinstance(error, KeyboardInterrupt):
         return StageError(
             f"interrupted in the stage {session.stage}",
-            "the programs that it had started were stopped",
-            "run the cell again: finished steps are not repeated",
+            "the programs that the stage had started were stopped",
+            "run the cell again; finished steps are not repeated",
             "interrupted",
         )
     if isinstance(error, OSError):
         return StageError(
             f"a file cannot be used in the stage {session.stage}",
             _describe(error),
-            "free some disk space, make the folder writable, or set PROVISION_CELL_BASE to another "
-            "folder",
+            "free some disk space, make the folder writable, or set PROVISION_CELL_BASE to a "
+            "different folder",
             "error",
         )
     traceback_text = session.printer.clean("".join(traceback.format_exception(error)))

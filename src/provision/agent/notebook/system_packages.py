@@ -20,7 +20,8 @@ def find_missing_system_packages(names: Sequence[str], environ: Mapping[str, str
         raise StageError(
             "cannot check the system packages",
             "this system has no dpkg",
-            "install them with the system's package manager, and remove them from system_packages",
+            "install them with the system's package manager, and remove them from "
+            "`system_packages`",
         )
     return find_missing_packages(names, lambda argv: run_process(argv, 60, environ))
 
@@ -43,7 +44,7 @@ def install_system_packages(
         raise StageError(
             f"cannot install the system packages {', '.join(names)}",
             _error_lines(answer),
-            "run the cell again with network access, or correct system_packages in the spec",
+            "run the cell again with network access, or correct `system_packages` in the spec",
         )
 
 

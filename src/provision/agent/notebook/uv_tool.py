@@ -42,7 +42,7 @@ def find_uv(session: Session) -> str | None:
             return program
     if uv is None:
         session.print_detail(
-            "installing with pip: uv is not installed, and the cell names no version"
+            "installing with pip: uv is not installed, and the cell does not specify a version"
         )
         return None
     target = uv.folder(session.folder / "tools")

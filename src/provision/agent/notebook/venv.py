@@ -36,7 +36,7 @@ def make_environment(session: Session, uv: str | None) -> None:
         raise StageError(
             f"cannot create the environment {session.environment}",
             answer.output_tail,
-            "check whether the disk is full, then run the cell again",
+            "free some disk space if the disk is full, then run the cell again",
         )
 
 

@@ -68,19 +68,19 @@ def _add_public_verbs(add_verb: Callable[..., Any]) -> None:
     verb = add_verb(
         "verify",
         _verify,
-        "check the environment and write a report; exit code 0 verified, 1 failed, 2 no verdict, "
-        "3 unverified",
+        "check the environment and write a report; the exit code is 0 for verified, 1 for "
+        "failed, 2 for no verdict, 3 for unverified",
     )
     verb.add_argument(
         "--expectations", type=Path, required=True, help="expectations.json, created from the lock"
     )
-    verb.add_argument("--out", type=Path, required=True, help="path where the report is written")
+    verb.add_argument("--out", type=Path, required=True, help="write the report to this path")
     verb.add_argument(
         "--only",
         action="append",
         default=[],
         metavar="ID",
-        help="run only this check (repeatable); the verdict is then never verified",
+        help="run only this check (repeatable); the verdict is then never `verified`",
     )
     verb.add_argument(
         "--events", action="store_true", help="print progress as one JSON object per line"
@@ -88,8 +88,8 @@ def _add_public_verbs(add_verb: Callable[..., Any]) -> None:
     verb = add_verb(
         "env",
         _env,
-        "describe this machine and this Python, without expectations; import no package and "
-        "write no file",
+        "describe this machine and this Python without expectations; does not import packages "
+        "or write files",
     )
     verb.add_argument(
         "--torch",

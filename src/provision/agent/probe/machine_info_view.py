@@ -66,7 +66,7 @@ def _host_rows(seen: ObservedValues) -> Iterator[tuple[str, str]]:
     yield "system", _joined(system, seen.get("host.platform"), kernel, glibc)
     machine = seen.get("place.machine") or seen.get("host.machine")
     place = _joined(seen.get("place.product"), seen.get("place.container"), machine)
-    yield "place", place or "no sign of a container or a cloud"
+    yield "place", place or "no sign of a container or a cloud machine"
     cpus, quota = seen.get("host.cpus"), seen.get("host.cpu_quota")
     processors = f"{_number(cpus)} usable of {seen.get('host.cpu_affinity')}"
     if quota is not None:
@@ -146,9 +146,9 @@ def _torch(seen: ObservedValues) -> Iterator[str]:
     capability = _named("compute capability", seen, "gpu.compute_capability")
     card = _joined(seen.get("gpu.name"), capability)
     if not seen.get("gpu.available"):
-        yield "sees no GPU"
+        yield "does not detect a GPU"
     else:
-        yield f"sees {seen.get('gpu.count', 0)} GPUs{': ' if card else ''}{card}"
+        yield f"detects {seen.get('gpu.count', 0)} GPUs{': ' if card else ''}{card}"
     for key, value in seen.items():
         if key.endswith(".error"):
             yield f"{key.removesuffix('.error')}: {value}"

@@ -41,9 +41,11 @@ def wait_for_driver(
         if time.monotonic() + _POLL_S > deadline:
             reason = f"nvidia-smi failed: {answer.output_tail.strip()[-300:]}"
             if cards:
-                reason = f"nvidia-smi reports {len(cards)} of {count} GPUs"
+                reason = f"nvidia-smi reports only {len(cards)} of {count} GPUs"
             raise PhaseFailed(
-                f"no driver for {count} x {kind} after {document.driver_timeout_s} s\n{reason}"
+                f"there is no working driver for {count} x {kind} after "
+                f"{document.driver_timeout_s} s\n"
+                f"{reason}"
             )
         sleep(_POLL_S)
     titles = [f"{card['name']}, {card['driver_version']}" for card in cards]

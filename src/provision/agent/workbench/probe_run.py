@@ -80,6 +80,6 @@ def run_probe(
     try:
         verdict = str(json.loads(report)["verdict"]["result"])
     except (ValueError, KeyError, TypeError):
-        problem = f"the verification wrote no complete report\n{answer.output_tail}"
+        problem = f"the verification did not write a complete report\n{answer.output_tail}"
         raise PhaseFailed(problem) from None
     return ProbeResult(verdict, answer.code, report.encode())

@@ -90,12 +90,12 @@ class _Links(HTMLParser):
 
 def _download(address: str, limit: int) -> bytes:
     if not address.startswith(("http://", "https://")):
-        raise DownloadFailed("the address of the index does not begin with http:// or https://")
+        raise DownloadFailed("the index address does not start with http:// or https://")
     request = urllib.request.Request(address, headers={"Accept": "text/html, */*"})
     with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:
         content: bytes = answer.read(limit + 1)
     if len(content) > limit:
-        raise DownloadFailed(f"a response of the index is larger than {limit >> 20} MiB")
+        raise DownloadFailed(f"a response from the index is larger than {limit >> 20} MiB")
     return content
 
 

@@ -44,7 +44,7 @@ def find_missing_code(document: Source, spec: Spec, reader: Reader) -> Iterator[
             "code-not-found",
             f"code: the folder {spec.code.path} does not exist",
             RouteLocation(("code",)),
-            why=f"The folder is {folder}, and no target can get its files.",
+            why=f"Without the folder {folder}, no target can get the project's code.",
             hint="correct the path, which is relative to the spec, or create the folder",
         )
         return
@@ -56,6 +56,6 @@ def find_missing_code(document: Source, spec: Spec, reader: Reader) -> Iterator[
             "command-file-not-found",
             f"verify.command: the file {program[1]} does not exist",
             RouteLocation(("verify", "command")),
-            why=f"The command starts in {folder}, the folder of `code`.",
-            hint="correct the path, which is relative to the folder of `code`",
+            why=f"The command runs in {folder}, the `code` folder.",
+            hint="correct the path, which is relative to the `code` folder",
         )

@@ -142,7 +142,7 @@ def read_overrides(select: Iterable[str], ignore: Iterable[str], fail_on: str | 
         check_rule(rule, RULE_OR_AREA, refuse)
     for rule in filter(is_about_text, ignored):
         raise UsageError(
-            f"findings of {rule} cannot be ignored", why="it reports what could not be checked"
+            f"findings of {rule} cannot be ignored", why="it reports problems that prevent checking"
         )
     return Overrides(selected, ignored, Severity(fail_on) if fail_on else None)
 
@@ -173,5 +173,8 @@ def check_rule(rule: str, pattern: re.Pattern[str], refuse: Callable[[str, str],
     ids = [page.id for page in all_pages()]
     if pattern.fullmatch(rule) and any(page_id.startswith(rule) for page_id in ids):
         return
-    hint = did_you_mean(rule.upper(), ids) or "name rules as in PKG001, or areas as in PKG"
+    hint = (
+        did_you_mean(rule.upper(), ids)
+        or "use the name of a rule, such as PKG001, or of an area, such as PKG"
+    )
     refuse(f"there is no rule {rule}", hint)

@@ -34,7 +34,7 @@ FILE_NAME, PROJECT_FILE_NAME = "provision.toml", "pyproject.toml"
 MAX_BYTES = 1 << 20
 """Bytes of a configuration file (our choice)."""
 _TABLE = "tool.provision"
-_WHY_DATA = "the configuration is data: it cannot name code to load"
+_WHY_DATA = "the configuration contains only data and cannot load code"
 
 
 def find_configuration(path: Path, reader: Reader) -> Configuration:
@@ -150,7 +150,7 @@ class _Parser:
         accepted = (*ignore, *severities, *(rule for item in file_ignores for rule in item.rules))
         for rule in accepted:
             if any(rule.startswith(area) or area.startswith(rule) for area in policy.never_ignore):
-                what = f"[lint] ignores or lowers {rule}, which never-ignore protects"
+                what = f"[lint] ignores {rule} or lowers its severity, but `never-ignore` lists it"
                 self._refuse(("policy",), "never-ignore", what, hint="remove one of them")
         return Configuration(
             folder,
@@ -169,7 +169,9 @@ class _Parser:
         table = self._table("policy")
         cost = table.get("max-hourly-cost")
         if cost is not None and (isinstance(cost, bool) or not isinstance(cost, int | float)):
-            self._refuse(("policy",), "max-hourly-cost", "expected US dollars, as in 2.5")
+            self._refuse(
+                ("policy",), "max-hourly-cost", "expected an amount in US dollars, such as 2.5"
+            )
         if cost is not None and not 0 < cost < math.inf:
             self._refuse(("policy",), "max-hourly-cost", f"{cost} allows no machine")
         fields = self._texts("required-fields") or ()
@@ -223,12 +225,17 @@ class _Parser:
                 if policy.machine_families is None or machine.family in policy.machine_families
             ]
             if machines and not allowed:
-                what = f"no machine of these families has the GPU {name}, which gpus allows"
-                self._refuse(("policy",), "machine-families", what, hint="change one of them")
+                what = f"no machine in these families has the GPU {name}, which `gpus` allows"
+                self._refuse(
+                    ("policy",), "machine-families", what, hint="change one of the two settings"
+                )
             offer = cheapest_offer(list_offers(allowed, card, 1))
             if limit is not None and offer is not None and offer.dollars > limit:
-                what = f"no machine with the GPU {name}, which gpus allows, costs so little"
-                hint = f"the cheapest one costs ${offer.dollars:.2f} per hour: change one of them"
+                what = f"no machine with the GPU {name}, which `gpus` allows, costs so little"
+                hint = (
+                    f"the cheapest machine costs ${offer.dollars:.2f} per hour; change one of "
+                    "the two settings"
+                )
                 self._refuse(("policy",), "max-hourly-cost", what, hint=hint)
 
     def _table(self, *names: str) -> Mapping[str, Any]:
@@ -263,10 +270,10 @@ class _Parser:
         try:
             specifiers = SpecifierSet(str(required))
         except InvalidSpecifier:
-            hint = 'write it as in required-version = ">=0.1,<0.2"'
+            hint = 'use the form required-version = ">=0.1,<0.2"'
             self._refuse((), "required-version", f"{required} is not a version range", hint=hint)
         if not specifiers.contains(__version__, prereleases=True):
-            hint = f"install one: pip install 'provision-ml{specifiers}'"
+            hint = f"install a matching version: pip install 'provision-ml{specifiers}'"
             message = f"this is provision {__version__}, but the project requires {specifiers}"
             self._refuse((), "required-version", message, hint=hint)
 
@@ -291,7 +298,10 @@ class _Parser:
 
         for rule in rules:
             if not is_ignorable(rule):
-                why = "it reports a text that cannot be read, a secret, or what plan refuses anyway"
+                why = (
+                    "it reports unreadable text, a secret, or something that `plan` refuses "
+                    "in any case"
+                )
                 self._refuse(names, key, f"findings of {rule} cannot be accepted", why=why)
 
     def _severity(self, names: tuple[str, ...], key: str, value: Any) -> Severity:

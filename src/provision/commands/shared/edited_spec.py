@@ -56,7 +56,7 @@ def write_together(
     for path, content in expected.items():
         if system.read(path, _MAX_FILE_BYTES) != content:
             raise Refused(
-                f"{path} was changed while the packages were locked; nothing was written",
+                f"{path} changed while the packages were being locked; nothing was written",
                 hint="run the command again",
             )
     before: dict[Path, bytes | None] = {}

@@ -128,19 +128,19 @@ def _identify_our_document(path: Path, text: str) -> ForeignFile | None:
         schema = _SCHEMA_IN_HEAD.match(text[:_HEAD_BYTES])
     if schema is None:
         return None
-    diff = f"compare it with another one: `{format_command('diff', path)} OTHER.json`"
+    diff = f"compare it with another capture: `{format_command('diff', path)} OTHER.json`"
     spec = path.with_suffix(".yaml")
     match schema[1]:
         case "capture":
             spec_of = f"or print a spec with its content: `{format_command('import', path)}`"
             return ForeignFile("an environment capture", f"{diff}, {spec_of}")
         case "env":
-            return ForeignFile("an environment description by `provision env`", diff)
+            return ForeignFile("an environment description from `provision env`", diff)
         case "report":
             show = f"show it with `{format_command('report', path)}`, or "
             return ForeignFile("a verification report", show + diff)
         case "lock":
-            check = f"check it and its spec with `{format_command('lock --check', spec)}`"
+            check = f"check it against its spec with `{format_command('lock --check', spec)}`"
             return ForeignFile("the lock file of a spec", check)
         case "run":
             show = f"show it with `{format_command('report run', path)}`"
@@ -171,7 +171,7 @@ def _identify_other(
 
     if _TRACEBACK in text:
         hint = f"explain the error with `{format_command('why', path)}`"
-        return ForeignFile("a text with a Python error", hint)
+        return ForeignFile("a text that contains a Python error", hint)
     file_format = detect_format(path, text)
     if file_format is REQUIREMENTS or (file_format is None and _is_requirement(text)):
         return _requirements(path)
@@ -183,7 +183,7 @@ def _identify_other(
         return _identify_json(path, text)
     if data and (file := _identify_by_keys(path, data[0])):
         return file
-    return ForeignFile("a file with none of the fields of a spec", _SPEC_HINT)
+    return ForeignFile("a file that has none of a spec's fields", _SPEC_HINT)
 
 
 def _identify_json(path: Path, text: str) -> ForeignFile | None:
@@ -193,7 +193,7 @@ def _identify_json(path: Path, text: str) -> ForeignFile | None:
         return None
     if isinstance(document, dict) and (file := _identify_by_keys(path, document)):
         return file
-    return ForeignFile("JSON with none of the fields of a spec", _SPEC_HINT)
+    return ForeignFile("a JSON file that has none of a spec's fields", _SPEC_HINT)
 
 
 def _identify_by_keys(path: Path, document: Mapping[str, object]) -> ForeignFile | None:

@@ -42,7 +42,7 @@ def interpreter_error(
         return ExternalError(
             f"{python} is not a Python interpreter",
             why="it did not print a Python version",
-            hint="pass a Python with --python, such as --python .venv/bin/python",
+            hint="select a Python with --python, as in --python .venv/bin/python",
         )
     why = f"ended by signal {-result.code}" if result.code < 0 else f"exit code {result.code}"
     if lines := (result.stderr or result.stdout).strip().splitlines():

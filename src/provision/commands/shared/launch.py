@@ -35,8 +35,9 @@ def single_process_warning(launch: Launch, argv: tuple[str, ...]) -> str:
         return ""
     script = argv[1:] if len(argv) > 1 and argv[1].endswith(".py") else ("train.py",)
     return (
-        f"strategy: {launch.strategy} needs a process for each device, and {name} starts one; "
-        f"as declared it is started with: {shlex.join(launch_command(launch, script))}"
+        f"`strategy: {launch.strategy}` needs one process for each device, but {name} starts "
+        "only one; the launch command for the spec is: "
+        f"{shlex.join(launch_command(launch, script))}"
     )
 
 

@@ -89,12 +89,12 @@ def flawed_lock_error(loaded: LoadedSpec, flaws: tuple[Flaw, ...], reader: Reade
     if len(flaws) > _SHOWN:
         listed.append(f"and {len(flaws) - _SHOWN} more")
     hint = (
-        f"if the change is not intended, restore the previous version of {path}\n"
-        f"otherwise write it again with `{loaded.command('lock')}`, which keeps "
-        "the versions that the spec allows, and review the difference"
+        f"if you did not intend the change, restore the previous version of {path}\n"
+        f"otherwise write the lock again with `{loaded.command('lock')}`, which keeps the "
+        "versions that the spec allows, and review the differences"
     )
     return LockError(
-        f"{path} is not what `provision lock` writes for {loaded.path}",
+        f"{path} differs from what `provision lock` writes for {loaded.path}",
         why="\n".join(listed),
         hint=hint,
     )

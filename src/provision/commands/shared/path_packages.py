@@ -74,13 +74,13 @@ def read_path_package(line: Package, spec_path: Path, root: Path, reader: Reader
     real, project = Path(os.path.realpath(path)), Path(os.path.realpath(root))
     if not path.is_relative_to(project):
         raise LockError(
-            f"{written} is outside of the project {project}",
-            hint="move the package into the project, or name its repository with `git`",
+            f"{written} is outside the project {project}",
+            hint="move the package into the project, or set `git` to its repository",
         )
     if not real.is_relative_to(project):
         raise LockError(
-            f"{written} is a link out of the project, to {real}",
-            hint="copy the package into the project, or name its repository with `git`",
+            f"{written} is a link to {real}, outside the project",
+            hint="copy the package into the project, or set `git` to its repository",
         )
     relative = path.relative_to(project).as_posix()
     if not reader.exists(path):
@@ -97,7 +97,8 @@ def read_path_package(line: Package, spec_path: Path, root: Path, reader: Reader
         if line.build is not True or not reader.exists(path / "setup.py"):
             raise LockError(
                 f"the folder {written} has no pyproject.toml",
-                hint="name the folder of a Python package, or add a pyproject.toml with [project]",
+                hint="use the folder of a Python package, or add a pyproject.toml with a "
+                "[project] table",
             )
         return PathPackage(path, relative, digest_of([""]), None)
     text = reader.read(pyproject, _MAX_TEXT_BYTES).decode("utf-8", "replace")
@@ -143,9 +144,9 @@ def check_source(
     if required:
         name = min(required)
         raise LockError(
-            f"{line.key} takes {name} from elsewhere, by its [tool.uv.sources]",
-            why="a lock would take it from the package index",
-            hint=f"list {name} with its path or git in `packages` too",
+            f"[tool.uv.sources] in {line.key} takes {name} from a different source",
+            why="provision would lock it from the package index instead",
+            hint=f"also list {name} with its `path` or `git` under `packages`",
         )
 
 

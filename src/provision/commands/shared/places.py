@@ -62,7 +62,7 @@ def _unknown_place(name: str, places: Sequence[Place]) -> UsageError:
         listed = " or ".join(f"{base}@{word}" for word in known)
         return UsageError(
             f"{escape_line(name)}: {base} has no runtime or image {escape_line(version)}",
-            hint=f"use {base} or {listed}; `provision facts list places` lists all",
+            hint=f"use {base} or {listed}; `provision facts list places` lists all places",
         )
     bases = dict.fromkeys(place.base for place in places)
     hint = did_you_mean(base, bases)
@@ -70,5 +70,5 @@ def _unknown_place(name: str, places: Sequence[Place]) -> UsageError:
         hint = f"did you mean {' or '.join(words)}?"
     return UsageError(
         f"{escape_line(name)} is not a place",
-        hint=f"{hint} `provision facts list places` lists all".strip(),
+        hint=f"{hint} `provision facts list places` lists all places".strip(),
     )

@@ -27,7 +27,7 @@ from provision.views.report import html
 
 _AGAIN = (
     "export the probe again with `provision probe export`, run it on that machine, and add its "
-    "report without changing it"
+    "report unchanged"
 )
 
 
@@ -116,9 +116,9 @@ def _refuse_stray(report: Report, name: str, loaded: LoadedSpec, target: str | N
     ):
         return
     raise Refused(
-        f"{name} is not for the current spec and lock of {loaded.stem}/{name_of_target}",
-        why=f"its nonce is {escape_line(subject.nonce[:40])}, and a probe that is exported "
-        "now has another one",
+        f"{name} does not match the current spec and lock of {loaded.stem}/{name_of_target}",
+        why=f"its nonce is {escape_line(subject.nonce[:40])}, which differs from the nonce of a "
+        "probe exported from the current spec and lock",
         hint=f"{_AGAIN}; to compare this report anyway: provision diff OTHER.json {name}",
     )
 

@@ -53,14 +53,14 @@ def _notes(code: CodeTree) -> Iterator[str]:
     manifest = code.manifest
     commit = f", commit {manifest.commit[:12]}" if manifest.commit else ""
     files = pluralize(len(manifest.files), "file")
-    yield f"code: {files} of {code.folder}, {code.digest[:19]}{commit}"
+    yield f"code: {files} in {code.folder}, {code.digest[:19]}{commit}"
     if code.changed:
         yield f"warning: files differ from the commit: {_name_first(code.changed)}"
     if code.untracked:
-        yield f"code: left out, as git does not track them: {_name_first(code.untracked)}"
+        yield f"code: files that git does not track are left out: {_name_first(code.untracked)}"
     if code.secret_files:
         named = _name_first(code.secret_files)
-        yield f"warning: left out of the code, as they may contain secrets: {named}"
+        yield f"warning: files that may contain secrets are left out of the code: {named}"
 
 
 def _name_first(paths: tuple[str, ...]) -> str:

@@ -25,8 +25,9 @@ from provision.targets import TargetContext, find_driver, load_driver, load_driv
 from provision.targets.base import ProbeEvidence
 from provision.targets.capabilities import AcceptsReports, FactsComparison, ReportRequest
 from provision.targets.stored_verdict import VerificationRecord
-from provision.verification import Report, probe_digest
+from provision.verification import Report
 from provision.verification.consistency import find_contradictions
+from provision.verification.device_files import probe_digest
 from provision.verification.report import MAX_REPORT_BYTES
 from provision.verification.untrusted_report import read_untrusted_report, serialize_report
 
@@ -93,9 +94,9 @@ def _find_spec(report: Report, name: str, reader: System) -> Path:
                 return path
         what, known = f"the spec {stem}.yaml is missing", "its notebook is in this folder"
     elif stems:
-        known = f"this folder has notebooks of {', '.join(sorted(stems))}"
+        known = f"this folder has notebooks for {', '.join(sorted(stems))}"
     identity = (
-        f"it is for target {_shorten(subject.target)} of "
+        f"the report is for target {_shorten(subject.target)} of "
         f"{_shorten(report.document['spec']['name'])}, with nonce {_shorten(subject.nonce)}"
     )
     raise Refused(what, why=f"{identity}; {known}", hint="select the spec with --spec")
@@ -135,7 +136,7 @@ def import_report_for_target(
     _refuse_outdated(loaded, context, request, driver, name)
     check_probe_version(report, name, context)
     contradictions = find_contradictions(report.document, driver.report_expectations(context))
-    hint = "run the notebook again, and add its new report without changing it"
+    hint = "run the notebook again, and add its new report unchanged"
     refuse_contradictions(name, contradictions, hint)
     content = serialize_report(report)
     sha256 = hashlib.sha256(content).hexdigest()
@@ -191,8 +192,9 @@ def _find_target(
     if len(candidates) == 1:
         return candidates[0]
     raise Refused(
-        f"{name} does not match any notebook of {loaded.path}",
-        why=f"its nonce is {_shorten(subject.nonce)}, and its target is {_shorten(subject.target)}",
+        f"{name} does not match any notebook for {loaded.path}",
+        why=f"no notebook for target {_shorten(subject.target)} has the report's nonce "
+        f"{_shorten(subject.nonce)}",
         hint=f"select the target with --target: {', '.join(accepting)}",
     )
 
@@ -253,12 +255,15 @@ def _refuse_other_target(
     why = "; ".join(differing.values())
     if "nonce" in differing and differing.keys().isdisjoint(("spec", "target", "kind")):
         raise Refused(
-            f"{name} is from another version of the notebook of {context.address}",
+            f"{name} is from a different version of the notebook for {context.address}",
             why=why,
-            hint=f"open the current notebook of {context.address}, run it, and add its new report",
+            hint=f"open the current notebook for {context.address}, run it, and add its new report",
         )
-    hint = "select its spec and target with --spec and --target, or run the notebook of this target"
-    raise Refused(f"{name} is not a report of {context.address}", why=why, hint=hint)
+    hint = (
+        "select the report's spec and target with --spec and --target, or run the notebook "
+        "for this target"
+    )
+    raise Refused(f"{name} is not a report for {context.address}", why=why, hint=hint)
 
 
 def describe_differences(*fields: tuple[str, str, str]) -> dict[str, str]:
@@ -284,9 +289,9 @@ def _refuse_outdated(
     if nonce == request.nonce:
         return
     raise Refused(
-        f"{name} is from an earlier version of {context.address}",
-        why=f"its nonce is {request.nonce}, but the current spec and lock have {nonce}: the "
-        "expectations have changed since",
+        f"{name} is for an earlier version of {context.address}",
+        why=f"its nonce {request.nonce} does not match the nonce of the current spec and lock, "
+        f"{nonce}: the expectations have changed since the notebook was rendered",
         hint=f"run `{loaded.command('apply', context.target)}`, run the notebook again, and add "
         "its new report",
     )
@@ -306,15 +311,15 @@ def check_probe_version(report: Report, name: str, context: TargetContext) -> No
     if tool["name"] == "provision" and tool["probe_sha256"] == expected:
         return
     why = (
-        f"it was written by probe {_shorten(tool['probe_sha256'])} of "
-        f"{_shorten(tool['name'])} {_shorten(str(tool.get('version')))}, this version's probe is "
-        f"{expected}"
+        f"it was written by probe {_shorten(tool['probe_sha256'])} from "
+        f"{_shorten(tool['name'])} {_shorten(str(tool.get('version')))}, but this version's "
+        f"probe is {expected}"
     )
     hint = (
-        f"render the notebook of {context.address} again with this version of provision and run "
-        "it, or add the report with the version that rendered it"
+        f"render the notebook for {context.address} again with this version of provision and "
+        "run it, or add the report with the version that rendered the notebook"
     )
-    raise Refused(f"{name} was written by another version of the probe", why=why, hint=hint)
+    raise Refused(f"{name} was written by a different version of the probe", why=why, hint=hint)
 
 
 def check_report_time(
@@ -336,20 +341,20 @@ def check_report_time(
     if time > datetime.strptime(now, _TIME).replace(tzinfo=UTC) + _CLOCK_TOLERANCE:
         raise Refused(
             f"{name} has a timestamp in the future",
-            why=f"it was created at {created}, and the time on this machine is {now}",
-            hint="correct the clock of one of the two machines",
+            why=f"it was created at {created}, but the time on this machine is {now}",
+            hint="correct the clock on one of the two machines",
         )
     if created < _EARLIEST_TIME:
         raise Refused(
             f"{name} has a timestamp too far in the past",
             why=f"it was created at {created}, before provision existed",
-            hint="correct the clock of that machine, and run the verification again",
+            hint="correct the clock on that machine, and run the verification again",
         )
     if stored is not None and created < stored.created_utc:
         raise Refused(
             f"{name} is older than the stored report",
-            why=f"it was created at {created}, the stored one at {stored.created_utc}",
-            hint="add the newest report",
+            why=f"it was created at {created}, but the stored report at {stored.created_utc}",
+            hint="add the most recent report",
         )
 
 

@@ -43,7 +43,7 @@ def build_sandbox_spec(loaded: LoadedSpec, reader: Reader) -> LoadedSpec:
             if (driver := load_driver(kind)) is not None and driver.sandbox_note
         ]
         raise UsageError(
-            f"a sandbox supports targets of kind {' and '.join(supported)} only",
+            f"a sandbox supports only targets of kind {' and '.join(supported)}",
             why=f"{loaded.path} has no such target",
             hint="omit --sandbox: other targets need no account",
         )
@@ -68,7 +68,7 @@ def with_package_sources(
     sources: SandboxSources, lock: Lock, environment: LockedEnvironment, reader: Reader
 ) -> SandboxSources:
     """Return the substitutes with the addresses at which this machine finds the locked packages."""
-    packages = lock.packages_in(environment)
+    packages = [item for item in lock.packages_in(environment) if item.origin is None]
     flavours = {f"pytorch-{environment.flavour}": environment.flavour}
     indexes = tuple(
         NamedIndex(

@@ -103,7 +103,7 @@ def _explain_gpu_error(text: str, error: ValidationError) -> str:
         return first["msg"]
     if not text.strip():
         return "it is empty"
-    return "the name of a GPU has letters, digits, dots, spaces, `_` and `-`"
+    return "a GPU name can contain only letters, digits, dots, spaces, `_` and `-`"
 
 
 def _parse_gpu(text: str, facts: Facts) -> Gpu:
@@ -127,7 +127,7 @@ def _parse_gpu(text: str, facts: Facts) -> Gpu:
         near = nearest_words(gpu.type, ("none", "mps", *(card.name for card in facts.cards)), 3)
         raise UsageError(
             f"unknown GPU {gpu.type}",
-            why="no rule can check what runs on a GPU that is not in the facts",
+            why="the rules cannot check a GPU that is not in the facts",
             hint=(f"did you mean {' or '.join(near)}? " if near else "")
             + "`provision facts list gpus` lists the known GPUs",
         )

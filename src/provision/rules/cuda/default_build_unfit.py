@@ -2,9 +2,10 @@
 
 ## What it does
 
-If `cuda` is not set, takes the newest torch that the bounds and the Python version admit, and
-checks whether its default build (the one without a tag, which `pip install torch` gets) runs on the
-GPU and on the known driver of the target.
+If `cuda` is not set, takes the newest torch that the bounds and the Python version admit, and checks
+whether its default build (the one without a tag, which `pip install torch` gets) runs on the GPU
+and on the known driver of the target. A spec that computes with jax or TensorFlow and has no torch
+is not checked.
 
 ## Why
 
@@ -32,10 +33,12 @@ from provision.rules.torch_builds import (
     runnable_cudas,
     set_cuda_fix,
 )
+from provision.rules.torch_presence import can_test_gpu, has_torch
 
 
 def _check(context: LintContext) -> Findings:
-    if context.resolved is not None:
+    without_torch = can_test_gpu(context) and not has_torch(context)
+    if context.resolved is not None or without_torch:
         return
     for query in build_queries(context):
         newest = next(possible_builds(context, query), None)
@@ -116,6 +119,7 @@ RULE = Rule(
         'gpu: «H100-NVL»\npython: "3.11"\npackages: [torch==2.0.1]\n',
     ),
     good=examples(
+        'gpu: V100\npython: "3.12"\npackages: ["jax[cuda12]"]\n',
         'gpu: V100\ncuda: "12.6"\npython: "3.12"\npackages: [torch]\n',
         'gpu: V100\npython: "3.12"\npackages: ["torch>=2.8,<2.11"]\n',
         'gpu: T4\npython: "3.12"\npackages: [torch]\n',

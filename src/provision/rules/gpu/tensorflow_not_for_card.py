@@ -107,10 +107,7 @@ RULE = Rule(
     ),
     check=_check,
     bad=examples(
-        example(
-            'gpu: K80\npython: "3.12"\npackages: [«"tensorflow[and-cuda]==2.21.*"»]\n',
-            other_ids=("CUD009",),
-        ),
+        'gpu: K80\npython: "3.12"\npackages: [«"tensorflow[and-cuda]==2.21.*"»]\n',
         'gpu: RTX-PRO-6000\npython: "3.12"\npackages: [«"tensorflow[and-cuda]==2.21.*"»]\n',
         example(
             'gpu: K80\npython: "3.11"\npackages: [«"tensorflow[and-cuda]"»]\n',

@@ -7,7 +7,8 @@ extra such as `transformers[torch]`, or through a package that depends on it (pe
 Its version bounds must admit the minimum that the allowed transformers releases enforce.
 
 In a spec with unknown packages, which may depend on accelerate, this is a warning until the set is
-resolved. Without `training` there is no finding if another package uses transformers for a
+resolved. It is a warning too if every target is a Colab runtime that has a sufficient accelerate
+preinstalled. Without `training` there is no finding if another package uses transformers for a
 different purpose: vllm, diffusers, sentence-transformers.
 
 ## Why
@@ -76,7 +77,7 @@ def _missing_findings(context: LintContext, releases: AdmittedReleases) -> Findi
         message = (
             f"Trainer in {releases.requested} needs {requirement}, but accelerate is not listed"
         )
-        if has_unknown_packages(context):
+        if has_unknown_packages(context) or _is_preinstalled(context, floor.version):
             severity = Severity.WARNING
     else:
         requirement = "accelerate"
@@ -157,6 +158,15 @@ def _has_other_use(context: LintContext) -> bool:
     )
 
 
+def _is_preinstalled(context: LintContext, floor: str) -> bool:
+    """Return whether each target installs on top of a runtime with a sufficient accelerate."""
+    runtimes = [target.kind.preinstalled(target) or {} for target in context.targets]
+    return all(
+        require_version(runtime.get("accelerate", "0")) >= require_version(floor)
+        for runtime in runtimes
+    ) and bool(runtimes)
+
+
 def _is_required_by_listed(context: LintContext) -> bool:
     line = find_line(context, "transformers")
     extras = map(canonicalize_name, line[1].extras if line else ())
@@ -185,6 +195,8 @@ RULE = Rule(
         'gpu: none\npython: "3.11"\npackages:\n  - torch\n  - «transformers>=5.13» # newest\n',
         'gpu: none\npython: "3.11"\npackages: [torch, transformers==5.13.1, «"accelerate<1"»]\n',
         'gpu: none\npython: "3.11"\npackages: [torch, «transformers==5.13.1», our-tools]\n',
+        'gpu: T4\npython: "3.12"\npackages: [«transformers==5.0.0»]\n'
+        'targets: {colab: {kind: colab, runtime: "2026.07"}}\n',
         'gpu: none\npython: "3.11"\n'
         "packages: [torch, «transformers==5.13.1», sentence-transformers]\ntraining: {}\n",
         example(

@@ -114,7 +114,7 @@ class ColabDriver(Driver[ColabObservation]):
             return "it has not been verified yet"
         notebook = NotebookRecord.find(state, context.address)
         if changed or notebook is None or stored.nonce != notebook.nonce:
-            verdict = f"the verdict of {stored.at[:10]} ({stored.verdict})"
+            verdict = f"the verdict from {stored.at[:10]} ({stored.verdict})"
             return f"{verdict} is from an earlier notebook"
         return super().reason_to_verify(context, state, reader, changed=changed)
 
@@ -134,8 +134,9 @@ class ColabDriver(Driver[ColabObservation]):
             raise Refused(
                 f"{context.address} can only be verified in its notebook",
                 why="provision cannot reach a runtime that is open in a browser",
-                hint=f"open the notebook (`{context.command('apply')}` prints how), run all of its "
-                "cells, and add the report that it lets you download: `provision report add FILE`",
+                hint=f"open the notebook (`{context.command('apply')}` prints how), run all of "
+                "its cells, download the report, and add it with `provision report add "
+                "FILE`",
             )
         super().require_verifiable(context, ledger, reader, only)
 
@@ -154,7 +155,10 @@ class ColabDriver(Driver[ColabObservation]):
         intent = ledger.find_interrupted(context.address)
         if intent is not None and intent.part == SessionRecord.part:
             session = intent.details["session"]
-            text = f"{session} may be running on Colab and cost money; apply or destroy stops it"
+            text = (
+                f"{session} may be running on Colab and costing money; `provision apply` or "
+                "`provision destroy` stops it"
+            )
             return TargetCondition(f"incomplete: {text}", location)
         observed = self.observe(context, ledger, reader)
         if observed.recorded is None:
@@ -198,7 +202,7 @@ class ColabDriver(Driver[ColabObservation]):
         """Return that programs run in the notebook."""
         return Refusal(
             (),
-            f"{context.address} is a notebook: programs run inside it",
+            f"{context.address} is a notebook, and programs can run only inside it",
             "run the program in a new cell below the cells that set up the environment",
         )
 

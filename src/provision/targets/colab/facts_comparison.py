@@ -134,7 +134,7 @@ def _list_differences(observed: _Observed, context: TargetContext) -> Iterator[F
     if shape is not None:
         ram, vram = observed.size("host.ram_bytes"), observed.size("gpu.vram_bytes")
         yield from _compare_size("the memory", shape.ram_gib, ram)
-        yield from _compare_size("the memory of the GPU", (shape.vram_mib or 0) / 1024, vram)
+        yield from _compare_size("the GPU memory", (shape.vram_mib or 0) / 1024, vram)
 
 
 def _compare_text(what: str, listed: str, observed: str) -> Iterator[FactDifference]:
@@ -165,7 +165,7 @@ def _find_new_findings(
 
 def _observed_facts(observed: _Observed, created_utc: str) -> Facts:
     """Return the facts with the observed values in the rows of this runtime, machine and GPU."""
-    evidence = Evidence(f"the report of {created_utc}", created_utc[:10], "high")
+    evidence = Evidence(f"the report from {created_utc}", created_utc[:10], "high")
     facts, runtime, shape, card = observed.facts, observed.runtime, observed.shape, observed.card
     tables: dict[str, Any] = {}
     if driver := observed.version("driver.version"):

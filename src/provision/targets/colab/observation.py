@@ -69,7 +69,7 @@ def get_spec_file_name(context: TargetContext, reader: Reader) -> str:
 def _size_refusals(context: TargetContext, files: RenderedFiles) -> Iterator[Refusal]:
     if len(files.cell) > MAX_CELL_BYTES:
         why = (
-            f"the cell would be {len(files.cell) // 2**10} KiB, above the limit of "
+            f"the cell would be {len(files.cell) // 2**10} KiB, which is above the limit of "
             f"{MAX_CELL_BYTES // 2**10} KiB"
         )
         yield Refusal(
@@ -99,13 +99,13 @@ def _lock_refusals(context: TargetContext) -> Iterator[Refusal]:
         yield Refusal(
             ("targets", context.target),
             "the sandbox does not emulate Colab",
-            "select another target with --target, or omit --sandbox",
+            "select a different target with --target, or omit --sandbox",
         )
         return
     for name, address in context.lock.indexes.items():
         if address.startswith("file:") and name not in context.spec.indexes:
             yield Refusal(
                 ("indexes",),
-                f"the index {name} is on this machine, which the runtime cannot reach",
-                "use an index with an http or https address",
+                f"the index {name} is on this machine, where the runtime cannot reach it",
+                "use an index with an HTTP or HTTPS address",
             )

@@ -120,8 +120,8 @@ def _file_removals(files: Mapping[str, str], folder: Path) -> Iterator[RemoveFil
     for name, sha256 in files.items():
         if Path(name).name != name or not name.endswith(suffixes):
             raise Refused(
-                f"{name} is not a file that provision writes",
-                why="the state names it",
+                f"provision did not write {name}",
+                why="the state lists it, but provision never uses this file name",
                 hint=FOREIGN_RECORD_HINT,
             )
         yield RemoveFileIfUnmodified(folder / name, sha256)
@@ -133,13 +133,13 @@ def _notes(context: TargetContext, facts: Facts) -> Iterator[str]:
     details = ": not in the facts"
     if runtime is not None:
         details = (
-            f", Python {runtime.python}, torch {runtime.torch}, as of "
-            f"{runtime.evidence.as_of}; the cell checks it again"
+            f", Python {runtime.python}, torch {runtime.torch}, as of {runtime.evidence.as_of}; "
+            "the cell checks these again"
         )
     yield f"runtime: {target.runtime}{details}"
     if target.via == "colab-cli":
-        how = "on a machine requested with the colab program, always with the newest runtime"
-        yield f"run: {how}, and released at the end (unless --keep)"
+        how = "on a machine requested with the `colab` program, always with the newest runtime"
+        yield f"run: {how}, and released at the end (unless --keep is set)"
     yield f"machine: {_describe_machine(context, facts)}"
     if target.isolation == "venv":
         yield "packages: in an environment separate from the runtime's packages"
@@ -169,7 +169,7 @@ def _describe_machine(context: TargetContext, facts: Facts) -> str:
     if shape.shape == "high":
         text += ", high RAM"
     if shape.units_per_hour:
-        text += f", {shape.units_per_hour} compute units an hour as of {shape.evidence.as_of}"
+        text += f", {shape.units_per_hour} compute units per hour as of {shape.evidence.as_of}"
     return text if shape.free_tier else f"{text}, not in the free tier"
 
 

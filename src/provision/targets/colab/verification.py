@@ -31,7 +31,7 @@ def plan_session_stops(address: str, folder: Path, ledger: Ledger) -> Iterator[A
     """Yield the actions that release the machines of an address, recorded or only begun."""
     intent, record = ledger.find_interrupted(address), SessionRecord.find(ledger.state, address)
     if intent is not None and intent.part == SessionRecord.part:
-        reason = "an interrupted run may have left it"
+        reason = "an interrupted run may have left it behind"
         yield plan_session_stop(address, folder, intent.details["session"], reason)
     if record is not None:
         reason = "destroy was requested"
@@ -65,7 +65,7 @@ def verify_on_colab(
     if (earlier := journal.ledger.find_interrupted(context.address)) is not None:
         raise Refused(
             f"an earlier run of {earlier.address} was interrupted",
-            why="a new run would lose track of its Colab session",
+            why="a new run would lose track of that run's Colab session",
             hint=f"resume it: {context.command('apply')}",
         )
     kept = SessionRecord.find(journal.state, context.address)
@@ -100,7 +100,7 @@ def stop_interrupted_session(intent: Intent, journal: Journal) -> None:
     """
     session = intent.details["session"]
     journal.progress(
-        f"an earlier run was interrupted: stopping {session} on Colab if it is running"
+        f"an earlier run was interrupted: stopping {session} on Colab if it is still running"
     )
     stop = StopColabSession(session, get_sessions_folder(journal.folder))
     journal.system.perform(stop, journal.progress)

@@ -45,7 +45,9 @@ from provision.targets.workbench.resource_names import LINEAGE_LABEL
 _SYSTEM = Path("/usr")
 _VENV = Path("/content/.provision/env")
 """Prefixes on a runtime; the cell inserts the digest of its payload before `env`."""
-_USE = "in Colab Enterprise, create a runtime from this template and connect a notebook to it"
+_USE = (
+    "in Colab Enterprise, create a runtime from this template and connect a notebook to the runtime"
+)
 
 
 class ColabEnterpriseDriver(Driver[TemplateObservation]):
@@ -169,8 +171,8 @@ class ColabEnterpriseDriver(Driver[TemplateObservation]):
         if record is None:
             return ""
         return (
-            f"{record.title} may still run in {record.region} and cost money; wait for it: "
-            f"{context.command('attach')}; end it: {context.command('destroy')}"
+            f"{record.title} may still be running in {record.region} and costing money; wait "
+            f"for it: {context.command('attach')}; end it: {context.command('destroy')}"
         )
 
     def condition(self, context: TargetContext, ledger: Ledger, reader: Reader) -> TargetCondition:
@@ -201,7 +203,7 @@ class ColabEnterpriseDriver(Driver[TemplateObservation]):
             return TargetSummary()
         use = _USE
         if find_unreported_run(context, state) is not None:
-            use = f"its notebook runs; wait for the report: {context.command('attach')}"
+            use = f"its notebook is running; wait for the report: {context.command('attach')}"
         name, region = record.template, record.region
         return TargetSummary(resource=ResourceSummary("runtime template", name, region, use))
 
@@ -213,8 +215,10 @@ class ColabEnterpriseDriver(Driver[TemplateObservation]):
         """Return that programs run in a notebook."""
         return Refusal(
             (),
-            f"{context.address} is a runtime template: programs run in notebooks of its runtimes",
-            "run the program in a notebook that is connected to a runtime of the template",
+            f"{context.address} is a runtime template, and programs can run only in notebooks "
+            "on its runtimes",
+            "run the program in a notebook that is connected to a runtime created from the "
+            "template",
         )
 
     def list_orphans(
@@ -244,7 +248,7 @@ def _find_refusals(context: TargetContext, observed: TemplateObservation) -> Ite
     yield from find_target_refusals(context.spec, context.target, observed.facts)
     yield from refuse_untestable_gpu(context)
     if observed.machine_choice.problem:
-        hint = "set machine_type, or lower the requirements"
+        hint = "set `machine_type`, or lower the requirements"
         yield Refusal((*own, "machine_type"), observed.machine_choice.problem, hint)
     yield from refuse_bucket(observed.bucket, observed.names.region, (*own, "bucket"))
     may_adopt = context.adopt and observed.is_made_for
@@ -257,7 +261,7 @@ def _find_refusals(context: TargetContext, observed: TemplateObservation) -> Ite
             f"the runtime template {name} exists, and another state created it "
             f"({LINEAGE_LABEL}={observed.owner})",
             "rename the spec file or the target, run `provision destroy` in the folder that "
-            "created it, or, if that state is lost, replace the template with "
+            "created the template, or, if that state is lost, replace the template with "
             f"`{context.command('apply')} --adopt`",
         )
         return

@@ -41,13 +41,13 @@ def plan_template(context: TargetContext, observed: TemplateObservation) -> Acti
             for field in ("project", "region")
             if getattr(recorded, field) != getattr(names, field)
         ]
-        reason = "project and region of a template cannot be changed"
+        reason = "the project and region of a template cannot be changed"
         effects = (create, old) if observed.template is None else (old,)
         return _action(context, observed, Operation.REPLACE, reason, effects, (*fields, *notes))
     if observed.template is None:
         reason = "it does not exist yet"
         if observed.intent is not None and observed.intent.verb == Operation.REPLACE:
-            reason = "an earlier run deleted it to replace it, and was interrupted"
+            reason = "an earlier run deleted it to replace it, but was interrupted"
         elif recorded is not None:
             reason = "it was deleted outside of provision"
         return _action(context, observed, Operation.CREATE, reason, (create,), notes)
@@ -69,7 +69,7 @@ def _plan_existing(
         immutable = [change.field for change in changes if not change.mask]
         reason = f"{', '.join(immutable)} of a template cannot be changed in place"
         if observed.is_foreign:
-            reason = "it is adopted from another state (--adopt), and labels cannot be changed"
+            reason = "it is adopted from another state (--adopt), and its labels cannot be changed"
         effects = (DeleteTemplate(name, observed.owner), create)
         notes = (*fields, RUNTIMES_NOTE, *notes)
         return _action(context, observed, Operation.REPLACE, reason, effects, notes)
@@ -80,7 +80,10 @@ def _plan_existing(
         return _action(context, observed, Operation.CHANGE, reason, (update,), notes)
     operation, reason = Operation.KEEP, "it is up to date"
     if observed.recorded is None:
-        operation, reason = Operation.CHANGE, "it was created by an interrupted run, and is adopted"
+        operation, reason = (
+            Operation.CHANGE,
+            "it was created by an interrupted run and is now adopted",
+        )
     return _action(context, observed, operation, reason, (), notes)
 
 
@@ -91,8 +94,8 @@ def plan_former_removals(context: TargetContext, observed: TemplateObservation) 
         current.add(observed.recorded.resource_name)
     for part, record in observed.former.items():
         if record.resource_name not in current:
-            title = f"replaced {record.title} in {record.region} of {record.project}"
-            reason = "an earlier run was interrupted before it deleted it"
+            title = f"replaced {record.title} in {record.region} in project {record.project}"
+            reason = "an earlier run was interrupted before deleting it"
             effects = (_deletion(record),)
             yield Action(Operation.DESTROY, context.address, part, title, reason, effects)
 
@@ -128,7 +131,7 @@ def plan_removals(address: str, folder: Path, ledger: Ledger) -> Iterator[Action
     for intent in ledger.find_all_interrupted(address):
         if not intent.names or names.issuperset(intent.names):
             continue
-        why = "an interrupted run may have left it"
+        why = "an interrupted run may have left it behind"
         if intent.part == ExecutionRecord.part:
             effects = plan_execution_removal(ExecutionRecord.from_json(intent.details))
             title = "incomplete execution job"
@@ -144,7 +147,7 @@ def _deletion(record: TemplateRecord) -> DeleteTemplate:
     if not record.template.startswith("provision-") or not record.lineage:
         raise Refused(
             f"{record.template or 'the template'} is not deleted",
-            why="the state names a template that provision would not create",
+            why="the state lists a template that provision would not create",
             hint=FOREIGN_RECORD_HINT,
         )
     return DeleteTemplate(record.resource_name, record.lineage)
@@ -204,10 +207,10 @@ def _notes(context: TargetContext, observed: TemplateObservation) -> Iterator[st
     known = facts.conditions["enterprise Pythons"].value
     image = f"{release}, for Python {context.spec.python}"
     if not release:
-        image = f"the newest release, as only releases with Python {known} can be selected"
+        image = f"the newest release, because only releases with Python {known} can be selected"
     yield f"image: {image}"
     if target.idle_shutdown is None:
-        yield "idle_shutdown: null: a runtime costs money until somebody stops it"
+        yield "`idle_shutdown: null`: a runtime costs money until someone stops it"
 
 
 def _price_notes(context: TargetContext, observed: TemplateObservation) -> Iterator[str]:
@@ -218,8 +221,8 @@ def _price_notes(context: TargetContext, observed: TemplateObservation) -> Itera
         return
     dollars = offer.dollars * float(factor.value)
     yield (
-        f"cost: a template costs nothing; a runtime about ${dollars:.2f} an hour in "
-        f"{offer.region}, without disks and traffic: {factor.value} times Compute Engine "
+        f"cost: a template costs nothing; a runtime costs about ${dollars:.2f} per hour in "
+        f"{offer.region}, without disks and traffic: {factor.value} times the Compute Engine price "
         f"({offer.evidence.as_of}; {factor.evidence.confidence} confidence)"
     )
     if is_runnable(context):

@@ -27,7 +27,7 @@ from provision.verification.report import MAX_REPORT_BYTES, read_report
 
 _START_S = 45 * 60
 """Seconds in addition to max_duration, for finding and starting the machine. Our choice."""
-NOT_RUNNABLE = "set bucket and service_account to verify it with a notebook"
+NOT_RUNNABLE = "set `bucket` and `service_account` to verify it with a notebook"
 
 
 def is_runnable(context: TargetContext) -> bool:
@@ -45,7 +45,7 @@ def reason_for_new_run(context: TargetContext, state: State) -> str:
     if record.ended:
         return "its last run did not verify it"
     if template is None or record.declared != _declared(context, template):
-        return "template or environment changed since its last run"
+        return "the template or environment has changed since its last run"
     return ""
 
 
@@ -92,7 +92,7 @@ def await_execution_report(
     except ReportUnavailable as error:
         ended = replace(record, ended=error.why.partition("\n")[0] or error.what)
         effects = (_deletion(record),) if isinstance(error, ReportTimeout) else ()
-        reason = "it did not end in time"
+        reason = "the job did not end in time"
         action = Action(
             *(Operation.CHANGE, context.address, record.part, record.title, reason),
             effects,

@@ -71,13 +71,13 @@ def find_conda_refusals(
         yield Refusal(
             route,
             "the lock has no conda packages",
-            "write it again with `provision lock --upgrade`",
+            "write the lock again with `provision lock --upgrade`",
         )
     if is_foreign:
         yield Refusal(
             (),
-            f"{environment_path(context)} already exists, and nothing shows that provision created "
-            "it",
+            f"{environment_path(context)} already exists, and there is no sign that provision "
+            "created it",
             "check its contents, then move or remove it",
         )
     if context.platform.startswith("windows"):
@@ -193,8 +193,8 @@ def find_conda_link(
 
 def _with_rival(observed: CondaLink, rival: Path) -> CondaLink:
     problem = (
-        f"{rival} is another environment and is kept; rename it "
-        f"(`{observed.program.name} rename`), or activate this environment by its path"
+        f"{rival} is a different environment and is kept; rename it (`{observed.program.name} "
+        "rename`), or activate this environment by its path"
     )
     return replace(observed, problem=problem, rival=rival)
 
@@ -207,8 +207,8 @@ def _no_folder_reason(program: CondaProgram, folders: tuple[Path, ...]) -> str:
         )
     listed = ", ".join(str(folder) for folder in folders)
     return (
-        f"none of conda's folders is writable ({listed}); add a writable one to envs_dirs, or "
-        "activate the environment by its path"
+        f"none of conda's environment folders is writable ({listed}); add a writable folder to "
+        "`envs_dirs`, or activate the environment by its path"
     )
 
 
@@ -234,7 +234,7 @@ def plan_conda_link(
         observed.link, observed.expected_target, replaced_target=observed.actual_target or ""
     )
     if observed.actual_target is not None:
-        reason = "the folder of the spec was moved"
+        reason = "the spec's folder was moved"
         return _action(context, Operation.CHANGE, reason, record, create)
     reason = f"so that `{program} activate {name}` finds it"
     return _action(context, Operation.CREATE, reason, record, create)

@@ -54,7 +54,7 @@ from provision.targets.local.records import (
 from provision.targets.stored_verdict import VerificationRecord
 from provision.targets.summary import TargetCondition, TargetSummary
 
-_SHARED_FILES = " (files shared with the earlier environment were compared there)"
+_SHARED_FILES = " (files shared with the earlier environment were already compared there)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,9 +179,9 @@ class LocalDriver(Driver[LocalObservation]):
         if self.observe(context, ledger, reader).is_complete:
             return
         interpreter = self.get_interpreter(context)
-        reason = f"there is no complete one in {interpreter.prefix}"
+        reason = f"there is no complete environment in {interpreter.prefix}"
         if reader.exists(interpreter.prefix) and not reader.exists(interpreter.python):
-            missing = "is missing, or links to a Python that was removed or upgraded"
+            missing = "is missing, or is a link to a Python that was removed or upgraded"
             reason = f"{interpreter.python} {missing}"
         raise Refused(
             f"the environment of {context.address} is missing or incomplete",
@@ -212,7 +212,7 @@ class LocalDriver(Driver[LocalObservation]):
         if not self.observe(context, journal.ledger, system).is_complete:
             raise Refused(
                 f"the environment of {context.address} is missing or incomplete",
-                why=f"there is no complete one in {prefix}",
+                why=f"there is no complete environment in {prefix}",
                 hint=f"create it with `{context.command('apply')}`",
             )
         inherited = {
@@ -315,7 +315,7 @@ def _read_secrets(spec: Spec, caller: Mapping[str, str], *, partial: bool) -> di
             raise Refused(
                 f"the secret {name} has no value",
                 why=f"the variable {reference.env} is not set or is empty",
-                hint=f"export {reference.env}=... and run again",
+                hint=f"export {reference.env}=... and run the command again",
             )
     return values
 

@@ -175,7 +175,7 @@ def _describe_problem(path: Path, marker: Mapping[str, Any] | None, missing: str
     if marker is None:
         return "an interrupted run left it incomplete"
     if marker.get("prefix") != str(path):
-        return f"it was created at {marker.get('prefix')} and cannot be moved"
+        return f"it was created in {marker.get('prefix')} and cannot be moved"
     return f"its {missing or 'Python'} is missing"
 
 
@@ -277,8 +277,8 @@ def find_spec_refusals(spec: Spec, target: str, platform: str) -> Iterator[Refus
     if spec.gpu.type == "mps" and not platform.startswith("macos"):
         yield Refusal(
             ("gpu",),
-            f"mps requires Apple silicon, but this machine is {platform}",
-            "set gpu: none, or the name of the GPU",
+            f"`gpu: mps` requires Apple silicon, but this machine is {platform}",
+            "set `gpu: none`, or the name of the GPU",
         )
 
 
@@ -289,7 +289,7 @@ def find_machine_refusals(context: TargetContext, observed: LocalObservation) ->
         paths = [f"{python.version} ({python.path})" for python in pythons.installed]
         installed = ", ".join(paths) or "none"
         why = (
-            f"no Python {pythons.requested} on this machine, and {pythons.why_not}; "
+            f"there is no Python {pythons.requested} on this machine, and {pythons.why_not}; "
             f"found: {installed}"
         )
         yield Refusal(("python",), why, f"install Python {pythons.requested}, or change `python`")
@@ -297,21 +297,21 @@ def find_machine_refusals(context: TargetContext, observed: LocalObservation) ->
         yield Refusal(
             (),
             f"the path {context.folder} contains {os.pathsep!r}, which cannot be in PATH",
-            "move the spec to another folder",
+            "move the spec to a different folder",
         )
     yield from refuse_untestable_gpu(context, list_python_names(context))
     is_repaired = observed.exists and (observed.differences or not observed.is_complete)
     if observed.running_programs and is_repaired:
         what = describe_changes(observed) if observed.is_complete else observed.problem
         why = (
-            f"the environment has to be repaired ({what}) and is in use: "
+            f"the environment needs a repair ({what}) but is in use by "
             f"{', '.join(observed.running_programs)}"
         )
         yield Refusal(
             (),
             why,
-            "stop the program, or remove the environment anyway: "
-            f"{context.command('destroy')} --force",
+            f"stop the program, or remove the environment anyway: {context.command('destroy')} "
+            "--force",
         )
     if not observed.writable:
         yield Refusal(
@@ -322,7 +322,7 @@ def find_machine_refusals(context: TargetContext, observed: LocalObservation) ->
     if observed.missing_system_packages is None and context.spec.system_packages:
         yield Refusal(
             ("system_packages",),
-            "cannot check whether they are installed: this machine has no dpkg",
+            "cannot check whether the system packages are installed: this machine has no dpkg",
             "install them with this machine's package manager, and remove the field",
         )
     elif observed.missing_system_packages:

@@ -77,7 +77,7 @@ def plan_python(context: TargetContext, observed: LocalObservation) -> Action | 
     if observed.pythons.selected is not None or uses_conda(context):
         return None
     minor = context.spec.python
-    reason = f"no Python {minor} on this machine"
+    reason = f"there is no Python {minor} on this machine"
     title = f"python {minor}, by uv"
     install = InstallPython(minor)
     return Action(Operation.CREATE, context.address, "python", title, reason, (install,))
@@ -105,7 +105,7 @@ def plan_environment(context: TargetContext, observed: LocalObservation) -> Acti
         (
             *(observed.preflight if change.operation in _NEW else ()),
             *(
-                f"{old} is kept until the program in it ends"
+                f"{old} is kept until the program running in it ends"
                 for old in observed.environments_in_use
             ),
         ),
@@ -162,10 +162,10 @@ def _choose_link_change(observed: LocalObservation, *, moved: bool) -> _Change:
     if not observed.is_linked:
         return _Change(Operation.CHANGE, "its stable path is missing")
     if observed.unused_environments:
-        reason = "the programs in an earlier environment have ended"
+        reason = "the programs running in an earlier environment have ended"
         return _Change(Operation.CHANGE, reason)
     compared_by = observed.damage.compared_by
-    reason = f"packages match the lock, files match the installation (by {compared_by})"
+    reason = f"the packages match the lock, and the files match the installation (by {compared_by})"
     return _Change(Operation.KEEP, reason)
 
 
@@ -323,7 +323,7 @@ def plan_kernel(context: TargetContext, observed: LocalObservation) -> Action | 
         WriteFile(folder / "kernel.json", text),
     )
     operation = Operation.CREATE if observed.kernel_text is None else Operation.CHANGE
-    reason = "the spec sets kernel: true"
+    reason = "the spec sets `kernel: true`"
     return Action(operation, address, part, title, reason, effects, record.to_json())
 
 
@@ -339,7 +339,7 @@ def plan_kernel_removal(folders: Iterable[str], address: str) -> tuple[RemoveTre
         is_own = path.parent.name == "kernels" and re.fullmatch(own_name, path.name)
         if not is_own or ".." in path.parts:
             raise Refused(
-                f"{path} is not a kernel that provision creates for {address}",
+                f"provision does not create the kernel {path} for {address}",
                 why=f"the state lists it as a Jupyter kernel of {address}",
                 hint=FOREIGN_RECORD_HINT,
             )
@@ -361,7 +361,7 @@ def plan_removal(
         effects.append(RemoveSymlink(Path(record["link"]), record["end"], only_if_dangling=True))
     title = str(record.get("title", part))
     for path in earlier:
-        title += f", and {Path(path).name} of an earlier lock"
+        title += f", and {Path(path).name} from an earlier lock"
     reason = "destroy was requested"
     return Action(Operation.DESTROY, address, part, title, reason, tuple(effects))
 

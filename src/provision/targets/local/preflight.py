@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from provision.agent.core.gpu_names import is_declared_gpu
 from provision.agent.probe.checks.host import RAM_SHARE
 from provision.agent.probe.judging.judgement import format_bytes
-from provision.effects.local import MachineResources
+from provision.effects.machine import MachineResources
 from provision.effects.system import Reader
 from provision.field_types import parse_size
 from provision.lock.model import LockedPackage
@@ -37,20 +37,25 @@ def _gpu_problems(context: TargetContext, resources: MachineResources) -> Iterat
     gpu, names = context.spec.gpu, resources.gpus
     fitting = [name for name in names or () if is_declared_gpu(name, gpu.type)]
     if names is None:
-        yield f"gpu: {gpu} is declared, but this machine has no NVIDIA driver (no nvidia-smi)"
+        yield (
+            f"the spec declares `gpu: {gpu}`, but this machine has no NVIDIA driver "
+            "(nvidia-smi is missing)"
+        )
     elif len(fitting) < gpu.count:
         listed = ", ".join(names) or "no GPU"
-        yield f"gpu: {gpu} is declared, but nvidia-smi lists {listed}"
+        yield f"the spec declares `gpu: {gpu}`, but nvidia-smi lists {listed}"
 
 
 def _size_problems(context: TargetContext, resources: MachineResources) -> Iterator[str]:
     requires = context.spec.requires
     if requires.ram and resources.memory < parse_size(requires.ram) * RAM_SHARE.value:
         has = format_bytes(resources.memory)
-        yield f"requires.ram is {requires.ram}, but this machine has {has} of memory"
+        yield f"`requires.ram` is {requires.ram}, but this machine has {has} of memory"
     if requires.disk and not context.spec.paths and resources.free_disk < parse_size(requires.disk):
         free = format_bytes(resources.free_disk)
-        yield f"requires.disk is {requires.disk}, but {context.folder.parent} has {free} free"
+        yield (
+            f"`requires.disk` is {requires.disk}, but {context.folder.parent} has only {free} free"
+        )
 
 
 def _path_problems(context: TargetContext, reader: Reader) -> Iterator[str]:
@@ -90,7 +95,7 @@ def _download_notes(context: TargetContext, resources: MachineResources) -> Iter
     yield f"{note}; files in uv's cache are not downloaded again"
     if resources.free_disk < total:
         free = format_bytes(resources.free_disk)
-        yield f"warning: {context.folder.parent} has only {free} of free disk"
+        yield f"warning: {context.folder.parent} has only {free} of free disk space"
 
 
 def _largest_file(package: LockedPackage) -> int | None:

@@ -18,7 +18,8 @@ from provision.targets.local.training_proof import (
     training_packages,
 )
 from provision.targets.stored_verdict import VerificationRecord
-from provision.verification import Report, probe_zipapp, read_report
+from provision.verification import Report, read_report
+from provision.verification.device_files import probe_zipapp
 from provision.verification.report import MAX_REPORT_BYTES
 
 _NEW_REPORT = "report-new.json"
@@ -61,7 +62,10 @@ def run_probe(
         system.perform(RemoveTree(path), progress)
     report = _run(context, interpreter, variables, journal, declared, only)
     if earlier is not None and not is_same_machine(earlier.report, report):
-        progress("verifying everything: driver, card or system changed since the training proof")
+        progress(
+            "verifying everything, because the driver, card or system has changed since "
+            "training was proven"
+        )
         del declared["training_proof"]
         report = _run(context, interpreter, variables, journal, declared, only)
     system.perform(MoveFile(folder / _NEW_REPORT, path), progress)

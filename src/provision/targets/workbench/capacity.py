@@ -55,11 +55,11 @@ def check_capacity(
     for region in dict.fromkeys(region_of(zone) for zone in names.zones):
         rows = cloud.quotas(names.project, region)
         if rows is None:
-            notes.append(f"quota: {card.name} in {region} could not be read")
+            notes.append(f"quota: the quota for {card.name} in {region} could not be read")
             continue
         row = next((row for row in rows if row.get("metric") == _METRICS.get(card.name)), None)
         if row is None:
-            notes.append(f"quota: none listed for {card.name} in {region}")
+            notes.append(f"quota: no quota is listed for {card.name} in {region}")
             continue
         limit, used = float(row.get("limit", 0)), float(row.get("usage", 0))
         notes.append(f"quota: {row['metric']} in {region}: {used:g} of {limit:g} used")

@@ -34,7 +34,7 @@ class MachineChoice(NamedTuple):
 def format_price(offer: MachineOffer) -> str:
     """Return the hourly price of a machine, with its date."""
     read = offer.evidence.as_of
-    return f"${offer.dollars:.2f} an hour in {offer.region} ({read}), without disks and traffic"
+    return f"${offer.dollars:.2f} per hour in {offer.region} ({read}), without disks and traffic"
 
 
 def choose_machine(
@@ -65,7 +65,7 @@ def _no_machine_reason(spec: Spec, able: tuple[MachineType, ...], least: float) 
         return f"no known machine type has {spec.gpu}"
     most = max(machine.ram_gb for machine in able)
     gpu = "" if spec.gpu.is_none else f" with {spec.gpu}"
-    return f"no machine type{gpu} has {least:g} GiB of memory; the largest has {most:g} GiB"
+    return f"no machine type{gpu} has {least:g} GiB of memory; the largest one has {most:g} GiB"
 
 
 _PROJECT = "cloud-notebooks-managed"
@@ -108,7 +108,7 @@ def choose_image(
         return ImageChoice(str(recorded["project"]), str(recorded["name"]), family)
     if config is None:
         return ImageChoice(
-            project, "", family, f"the images of the family {family} could not be listed"
+            project, "", family, f"the images in the family {family} could not be listed"
         )
     offered = [
         str(image.get("imageName", ""))
@@ -116,7 +116,7 @@ def choose_image(
         if image.get("imageFamily") == family
     ]
     if not offered:
-        return ImageChoice(project, "", family, f"Workbench offers no image of the family {family}")
+        return ImageChoice(project, "", family, f"Workbench offers no image in the family {family}")
     return ImageChoice(project, max(offered, key=_age), family)
 
 

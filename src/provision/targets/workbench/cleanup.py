@@ -35,7 +35,7 @@ def plan_removals(address: str, folder: Path, ledger: Ledger) -> tuple[Action, .
             continue
         gone = tuple(effect for action in actions for effect in action.effects)
         effects = tuple(plan_interrupted_deletion(intent, gone))
-        reason = "an interrupted run may have left it"
+        reason = "an interrupted run may have left it behind"
         title = "incomplete instance"
         action = Action(Operation.DESTROY, address, intent.part, title, reason, effects)
         actions.insert(0, action)
@@ -46,7 +46,7 @@ def _plan_removal(address: str, part: str, record: Mapping[str, Any], folder: Pa
     title, reason = str(record.get("title", part)), "destroy was requested"
     if is_instance_part(part):
         effects = plan_instance_deletion(InstanceRecord.from_json(record))
-        notes = ("its disks are deleted too, with /home/jupyter",)
+        notes = ("its disks are also deleted, including /home/jupyter",)
         return Action(Operation.DESTROY, address, part, title, reason, effects, notes=notes)
     paths = record.get("paths", ())
     removals = tuple(RemoveTree(resolve_own_folder(folder, path, address)) for path in paths)
@@ -62,8 +62,9 @@ def plan_instance_deletion(record: InstanceRecord) -> tuple[Effect, ...]:
     if not has_own_names(record.instance, record.bucket, record.lineage):
         raise Refused(
             f"{record.instance or 'the instance'} is not deleted",
-            why="the state names an instance or a bucket that provision would not create",
-            hint="check the state file",
+            why="the state lists an instance or a bucket that provision would not create",
+            hint="compare the state file with `gcloud workbench instances list`, and restore "
+            "the file if it was edited",
         )
     names = (candidate.resource_name for candidate in record.candidates)
     instances = (DeleteInstance(name, record.lineage) for name in names)
@@ -104,6 +105,6 @@ def plan_former_removals(
         if current is not None and current.resource_name == former.resource_name:
             continue
         deletion = tuple(effect for effect in plan_instance_deletion(former) if effect != shared)
-        reason = "an earlier run was interrupted before it deleted the old instance"
+        reason = "an earlier run was interrupted before deleting the old instance"
         action = Action(Operation.DESTROY, address, part, former.title, reason, deletion)
         yield former.resource_name, action

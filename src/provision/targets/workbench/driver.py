@@ -337,8 +337,8 @@ class WorkbenchDriver(Driver[WorkbenchObservation]):
         """Return that programs run on the instance."""
         return Refusal(
             (),
-            f"{context.address} is an instance: programs run on it",
-            f"open it and run the program there: {context.command('open')}",
+            f"{context.address} is an instance, and programs can run only on the instance",
+            f"open the instance and run the program there: {context.command('open')}",
         )
 
     def running_notice(self, context: TargetContext, ledger: Ledger) -> str:

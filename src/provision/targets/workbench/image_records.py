@@ -88,7 +88,7 @@ def plan_job_deletion(job: ImageJobRecord) -> tuple[Effect, ...]:
     if not is_own or not re.fullmatch(own_folder, job.folder):
         raise Refused(
             f"{job.job or 'the execution job'} is not deleted",
-            why="the state names a job or a folder that provision would not create",
+            why="the state lists a job or a folder that provision would not create",
             hint=FOREIGN_RECORD_HINT,
         )
     return DeleteExecution(job.resource_name, job.lineage), DeleteObjects(job.folder)
@@ -106,7 +106,7 @@ def plan_job_removals(address: str, ledger: Ledger) -> Iterator[Action]:
             continue
         job = ImageJobRecord.from_json(intent.details)
         if job.resource_name not in names:
-            yield remove_job(address, job, "an interrupted run may have left it")
+            yield remove_job(address, job, "an interrupted run may have left it behind")
 
 
 def remove_job(address: str, job: ImageJobRecord, reason: str) -> Action:
@@ -120,4 +120,4 @@ def describe_running_job(address: str, ledger: Ledger) -> str:
     job = find_recorded_job(address, ledger)
     if job is None or job.ended:
         return ""
-    return f"{job.title} may still run in {job.region} and cost money"
+    return f"{job.title} may still be running in {job.region} and costing money"

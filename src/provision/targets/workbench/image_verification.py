@@ -43,7 +43,7 @@ from provision.targets.workbench.observation import WorkbenchObservation, find_c
 from provision.targets.workbench.records import InstanceRecord
 from provision.targets.workbench.refusals import find_refusals
 from provision.targets.workbench.resource_names import LINEAGE_LABEL, get_workbench_target
-from provision.verification import probe_digest
+from provision.verification.device_files import probe_digest
 from provision.verification.report import MAX_REPORT_BYTES, read_report
 
 _START_S = 45 * 60
@@ -120,7 +120,7 @@ def run_image_job(
         ended = job.as_ended(error.why.partition("\n")[0] or error.what)
         effects = plan_job_deletion(job)[:1]
         action = Action(
-            *(Operation.CHANGE, context.address, job.part, job.title, "it left no report"),
+            *(Operation.CHANGE, context.address, job.part, job.title, "the job left no report"),
             effects,
             ended.to_json(),
         )
@@ -162,8 +162,8 @@ def describe_stored(driver: AnyDriver, context: TargetContext, state: State, ima
     word = "failed its verification" if record.verdict == "failed" else "was verified"
     simulated = "simulated; " if record.verdict == "simulated" else ""
     return (
-        f"the same image {word} on {record.at[:10]} by an execution job "
-        f"({simulated}not shown: {record.not_shown})"
+        f"the same image {word} on {record.at[:10]} in an execution job ({simulated}not shown: "
+        f"{record.not_shown})"
     )
 
 
@@ -245,7 +245,7 @@ def _continue(context: TargetContext, job: ImageJobRecord) -> Action:
         context.address,
         job.part,
         job.title,
-        "an interrupted run started it: its report is awaited, and then it is deleted",
+        "an interrupted run started it; provision waits for its report and then deletes it",
         record=job.to_json(),
     )
 
@@ -286,7 +286,10 @@ def _notes(
     machine = _describe_machine(context, observed.machine_choice.machine_type)
     yield f"machine: {machine}, in {job.region}"
     if len({region_of(zone) for zone in observed.names.zones}) > 1:
-        yield f"the zones are in several regions; the job runs in that of {observed.names.zones[0]}"
+        yield (
+            "the zones are in several regions; the job runs in the region of "
+            f"{observed.names.zones[0]}"
+        )
     yield f"image: {observed.image_choice.name}"
     minutes = job_timeout_s(context) // 60
     cost = "price unknown"
@@ -310,15 +313,15 @@ def _find_refusals(
     if get_workbench_target(context).service_account is None:
         yield Refusal(
             (*own, "service_account"),
-            "service_account is not set, but an execution job runs as a service account",
-            "set service_account: NAME@PROJECT.iam.gserviceaccount.com",
+            "`service_account` is not set, but an execution job needs a service account",
+            "set `service_account: NAME@PROJECT.iam.gserviceaccount.com`",
         )
     regions = facts.conditions["enterprise regions"]
     if region not in regions.value.split():
         yield Refusal(
             (*own, "zones"),
             f"Vertex AI has no endpoint in {region} (as of {regions.evidence.as_of})",
-            "list a zone of another region first, or apply without this verification",
+            "list a zone in a different region first, or apply without this verification",
         )
 
 

@@ -33,10 +33,10 @@ def explain_update(
     if is_adopted(observed):
         reasons.append("it is adopted from another state (--adopt)")
     elif recorded is None:
-        reasons.append("it was created by an interrupted run, and is adopted")
+        reasons.append("it was created by an interrupted run and is now adopted")
     if ended:
         reasons.append(
-            f"its last run did not verify it ({escape_line(ended['why'])[:200]}): it runs again"
+            f"its last run did not verify it ({escape_line(ended['why'])[:200]}), so it runs again"
         )
     if is_new_run and recorded is not None and recorded.digest != digest:
         reasons.append("the environment changed")
@@ -45,7 +45,7 @@ def explain_update(
     if names:
         reasons.append(f"{names} changed")
     if observed.is_stopped:
-        reasons.append("it is stopped: it is started and verified again")
+        reasons.append("it is stopped, so it is started and verified again")
     elif restart:
         reasons.append(RESTART_NOTE)
     elif changes:
@@ -77,16 +77,17 @@ def update_notes(
     instance = observed.instance or {}
     folder = read_metadata(instance, "post-startup-script").rpartition("/")[0]
     if is_adopted(observed) and folder:
-        yield f"reports and logs of the previous state stay in {folder}/"
+        yield f"reports and logs from the previous state are kept in {folder}/"
     if observed.recorded is None and not read_creation_body(instance):
         yield (
-            "its metadata does not contain its original settings: disks, service account, network "
-            "and owner are not compared, its image only if the service reports it"
+            "its metadata does not contain its original settings: disks, service account, "
+            "network and owner are not compared, and its image is compared only if the service "
+            "reports it"
         )
     if any(change.method is ChangeMethod.GROW for change in changes):
         yield (
-            "a disk cannot shrink again in place; if df still shows the old size, run "
-            "sudo resize2fs DEVICE on the instance"
+            "a disk cannot shrink again in place; if `df` still shows the old size, run `sudo "
+            "resize2fs DEVICE` on the instance"
         )
     yield from machine_notes(context, observed)
 
@@ -96,7 +97,7 @@ def replacement_notes(
 ) -> Iterator[str]:
     """Yield the notes of a replacement that follow its order: how disks change, and the machine."""
     if any(change.path in ("gceSetup/bootDisk", "gceSetup/dataDisks") for change in immutable):
-        yield ("disks: the size can grow in place but not shrink; type and key cannot change")
+        yield ("disks: the size can grow in place but not shrink; the type and key cannot change")
     yield from machine_notes(context, observed)
 
 
@@ -110,15 +111,15 @@ def machine_notes(context: TargetContext, observed: WorkbenchObservation) -> Ite
         yield f"zone: {observed.zone}"
     elif observed.zone:
         order = ", in this order" if len(observed.names.zones) > 1 else ""
-        yield f"zone: it is in {observed.zone}; the new one is created in {zones}{order}"
+        yield f"zone: the instance is in {observed.zone}; the new one is created in {zones}{order}"
     else:
         yield f"zones, in this order: {zones}"
     yield f"cost: {observed.machine_choice.price}"
     if image.family:
         is_newest = is_new and observed.recorded is None
-        yield f"image: {image.name}" + (f", the newest of {image.family}" if is_newest else "")
+        yield f"image: {image.name}" + (f", the newest in {image.family}" if is_newest else "")
     if observed.image_note and (is_new or observed.needs_replacement):
         yield observed.image_note
     yield from observed.capacity.notes
     for other in observed.others:
-        yield f"another instance has this name and costs money: {describe_owner(other)}"
+        yield f"another instance with this name exists and costs money: {describe_owner(other)}"

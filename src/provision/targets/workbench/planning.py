@@ -46,7 +46,7 @@ def plan_create(context: TargetContext, observed: WorkbenchObservation) -> Actio
     """Return the action that creates the instance."""
     reason = "it does not exist yet"
     if observed.intent is not None and observed.intent.verb == Operation.REPLACE:
-        reason = "an earlier run deleted it to replace it, and was interrupted"
+        reason = "an earlier run deleted it to replace it, but was interrupted"
     elif observed.recorded:
         reason = "it was deleted outside of provision"
     effects, record = _prepare_creation(context, observed)
@@ -74,8 +74,8 @@ def plan_replace(
     if deleted_first:
         effects = (old, *creation)
         order = (
-            "the old instance is deleted first, because the new one has the same name: if no zone "
-            "has the machine then, there is no instance"
+            "the old instance is deleted first, because the new one has the same name: if no "
+            "zone then has the machine, there is no instance"
         )
     notes = (
         *list_changes(changes, observed),
@@ -97,7 +97,7 @@ def plan_move(
         "the old instance is deleted once the new one exists",
         *machine_notes(context, observed),
     )
-    reason = "project cannot be changed in place"
+    reason = "the project cannot be changed in place"
     effects = (*creation, *plan_instance_deletion(old))
     return _action(Operation.REPLACE, context, observed, reason, effects, record, notes)
 

@@ -85,7 +85,7 @@ class InstanceRecord(Record):
 
     def as_former(self) -> Self:
         """Return the record of the instance once it is replaced."""
-        title = f"replaced instance {self.instance} in {self.zone} of {self.project}"
+        title = f"replaced instance {self.instance} in {self.zone} in project {self.project}"
         return replace(self, title=title)
 
     def with_ended_run(self, reason: str) -> Self:

@@ -120,8 +120,9 @@ def refuse_pending_creation(intents: Sequence[Intent], system: System) -> None:
                 f"{intent.details[REQUESTED_AT]} and is not listed yet",
                 why="a run was interrupted while creating it, and Google Cloud may list it late; "
                 "until then it cannot be deleted",
-                hint=f"run the command again in a few minutes; {_CREATION_GRACE_S // 60} minutes "
-                "after the request it counts as never created",
+                hint="run the command again in a few minutes; if it is still not listed "
+                f"{_CREATION_GRACE_S // 60} minutes after the request, it counts as never "
+                "created",
             )
 
 

@@ -30,14 +30,14 @@ def find_refusals(
     yield from _lock_refusals(context, target, facts)
     if chosen.problem:
         yield Refusal(
-            (*own, "machine_type"), chosen.problem, "set machine_type, or lower the requirements"
+            (*own, "machine_type"), chosen.problem, "set `machine_type`, or lower the requirements"
         )
     if picked.problem:
         yield Refusal(
             (*own, "image"),
             picked.problem,
-            "set an exact name of: gcloud compute images list "
-            "--project=cloud-notebooks-managed --no-standard-images",
+            "set the exact name of an image that `gcloud compute images list "
+            "--project=cloud-notebooks-managed --no-standard-images` lists",
         )
     yield from (
         _refuse_foreign_instance(context, own, real, alone=len(foreign) == 1) for real in foreign
@@ -46,7 +46,7 @@ def find_refusals(
         yield Refusal(
             (*own, "zones"),
             outlook.problem,
-            "request quota at console.cloud.google.com/iam-admin/quotas, or set other zones",
+            "request quota at console.cloud.google.com/iam-admin/quotas, or set different zones",
         )
 
 
@@ -84,8 +84,8 @@ def _lock_refusals(
             if address.startswith("file:"):
                 yield Refusal(
                     ("targets", context.target, "mirrors"),
-                    f"the index {name} is on this machine, which the instance cannot reach",
-                    "use a mirror with an http or https address",
+                    f"the index {name} is on this machine, where the instance cannot reach it",
+                    "use a mirror with an HTTP or HTTPS address",
                 )
     card = facts.card(context.spec.gpu.type)
     if card is not None and card.workbench:  # other GPUs are already refused

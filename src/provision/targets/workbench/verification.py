@@ -96,13 +96,13 @@ def _plan_on_failure(
     if reader.cloud().instance(name) is None:
         note = f"{instance} no longer exists"
     elif record.on_failure == "keep":
-        note = f"on_failure: keep: {running_notice(context, record)}"
+        note = f"`on_failure: keep`: {running_notice(context, record)}"
     elif record.on_failure == "delete":
-        note = f"{instance} is deleted (on_failure: delete)"
+        note = f"{instance} is deleted (`on_failure: delete`)"
         operation, effects = Operation.DESTROY, plan_instance_deletion(record)
     else:
         disks = "" if context.sandbox_sources else "; its disks still cost money"
-        note = f"{instance} is stopped{disks} (on_failure: stop)"
+        note = f"{instance} is stopped{disks} (`on_failure: stop`)"
         effects = (StopInstance(name),)
     reason = f"on_failure: {record.on_failure}"
     kept = after.to_json() if operation is Operation.CHANGE else None

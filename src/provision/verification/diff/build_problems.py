@@ -36,7 +36,7 @@ def find_build_problems(snapshot: Snapshot, facts: Facts) -> Iterator[Problem]:
             Severity.ERROR,
             f"torch {torch} is a CPU build, but the machine has a GPU ({name})",
             "torch then raises: Torch not compiled with CUDA enabled",
-            "install torch from the PyTorch index of a CUDA build",
+            "install torch from a PyTorch index with CUDA builds",
             _TORCH,
             ("T01", "T02", "CUD002", "CUD003"),
             "torch/cuda/__init__.py",
@@ -104,7 +104,7 @@ def _incompatibility(
             keys, ids = (*_TORCH, *_CARD), ("T03", "GPU005", "CUD009")
         case IncompatibilityKind.DRIVER_TOO_OLD:
             message = f"driver {driver} is too old for {built}: it needs {reason.required} or newer"
-            why = "torch then reports that the driver is too old, and sees no GPU"
+            why = "torch then reports that the driver is too old, and does not detect a GPU"
             fix, keys, ids = newer, _DRIVER, _DRIVER_IDS
         case IncompatibilityKind.PTX_NEEDS_DRIVER:
             message = (
@@ -118,9 +118,12 @@ def _incompatibility(
             why = "the driver does not support the GPU"
             fix, keys, ids = "use a newer driver", ("driver.version", *_CARD), _DRIVER_IDS
         case IncompatibilityKind.DRIVER_AFTER_CARD:
-            message = f"driver {driver} no longer supports {name}; {reason.required} is the last"
+            message = (
+                f"driver {driver} no longer supports {name}; {reason.required} is the "
+                "last branch that does"
+            )
             why = "the driver does not find the GPU"
-            fix = f"use a driver of branch {reason.required}"
+            fix = f"use a driver from branch {reason.required}"
             keys, ids = ("driver.version", *_CARD), _DRIVER_IDS
         case _:
             return None
@@ -160,7 +163,8 @@ def _cudnn_problems(snapshot: Snapshot, torch: str, facts: Facts) -> Iterator[Pr
                 name,
                 Severity.ERROR,
                 f"{name} {version} is installed, but torch {torch} is built with {release.cudnn}",
-                "torch rejects a cuDNN other than its own, or loses speed and operators",
+                "with a cuDNN other than its own, torch raises an error, or loses speed and "
+                "operators",
                 f"install {name}=={release.cudnn}",
                 (key, *_TORCH),
                 ("T04", "P04", "PKG009"),

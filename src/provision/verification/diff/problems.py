@@ -139,8 +139,8 @@ def _shadowed_modules(snapshot: Snapshot) -> Iterator[Problem]:
         "",
         Severity.ERROR,
         f"{file or 'a file of the project'} is imported instead of the module {module}{more}",
-        "Python searches the folder of the program, which is mostly the working folder, and "
-        "PYTHONPATH before the installed packages",
+        "Python searches the program's folder (usually the working folder) and PYTHONPATH "
+        "before the installed packages",
         f"rename {name or 'the file'} and delete its __pycache__, or remove its folder from "
         "PYTHONPATH",
         ("packages.shadowed", "env.PYTHONPATH"),
@@ -166,11 +166,11 @@ def _remote_folders(snapshot: Snapshot) -> Iterator[Problem]:
             key,
             Severity.WARNING if is_drive else Severity.INFO,
             f"{words} is on a {kind}",
-            "each file is a request over the network, so many small files are slow, and a mount "
-            "that ends stops the program with: Transport endpoint is not connected"
+            "each file is a request over the network, so many small files are slow, and a lost "
+            "mount stops the program with: Transport endpoint is not connected"
             if is_drive
-            else "many small files are slow there, and locks and mapped files can fail",
-            "copy the data to a local disk and write checkpoints there; copy the result back",
+            else "many small files are slow on it, and file locks and memory-mapped files can fail",
+            "copy the data to a local disk, write checkpoints there, and copy the results back",
             (key,),
             ("W01", "W03"),
         )
@@ -182,7 +182,7 @@ def _stale_package(name: str, loaded: object, snapshot: Snapshot) -> Problem:
         "P06",
         name,
         Severity.ERROR,
-        f"{name} {loaded} is loaded, but {installed or 'another release'} is installed",
+        f"{name} {loaded} is loaded, but {installed or 'a different release'} is installed",
         "it was replaced after the program or notebook had imported it",
         "restart the program or the kernel",
         (f"loaded.{name}",),

@@ -80,7 +80,7 @@ def find_changed_arguments(a: Snapshot, b: Snapshot, facts: Facts) -> Iterator[P
             Severity.WARNING,
             f"TrainingArguments of transformers {newer} no longer has {names}{more}, which "
             f"{older} has",
-            "a program that passes one ends with: got an unexpected keyword argument",
+            "a program that passes one of them ends with: got an unexpected keyword argument",
             f"use {'; '.join(changes)}" if changes else "use the same release on both sides",
             ("package.transformers",),
             ("TRN011", "PKG009"),
@@ -126,8 +126,9 @@ def _lost_gpus(snapshot: Snapshot, other: Snapshot) -> Iterator[Problem]:
         "count",
         Severity.WARNING if count else Severity.ERROR,
         f"{count:g} visible GPU{'' if count == 1 else 's'} instead of {others:g}",
-        "a program for more GPUs ends with: invalid device ordinal, or: no CUDA GPUs are available",
-        "unset CUDA_VISIBLE_DEVICES if it hides GPUs; else use a machine with as many GPUs",
+        "a program written for more GPUs ends with: invalid device ordinal, or: no CUDA GPUs "
+        "are available",
+        "unset CUDA_VISIBLE_DEVICES if it hides GPUs; otherwise use a machine with as many GPUs",
         ("env.CUDA_VISIBLE_DEVICES", "gpu.count", "nvml.count"),
         ("D01", "T02", "C01"),
     )

@@ -27,8 +27,8 @@ _MAX_ITEMS = 20_000
 """Packages, readings or variables of a document."""
 _MAX_TEXT = 500
 _HINT = (
-    "pass what `provision capture` or `provision env --output-format json` printed, or a "
-    "report.json of a verification"
+    "use the output of `provision capture` or `provision env --output-format json`, or a "
+    "verification's report.json"
 )
 _MACHINE_VARIABLES = "variable."
 _REPORTED_VARIABLES = (
@@ -175,8 +175,8 @@ def _unknown_schema(schema: object, path: str) -> ExternalError:
     known = [name for name in KINDS if name.startswith(f"{family}/")]
     if known and version.isdigit():
         return ExternalError(
-            f"{path} has the schema {text}, which this version does not read",
-            why=f"this version reads {known[0]}",
+            f"{path} has the schema {text}, which this version cannot read",
+            why=f"this version can read {known[0]}",
             hint="update provision, or write the file again with this version",
         )
     return _foreign_document(
@@ -190,7 +190,7 @@ def _foreign_document(path: str, why: str) -> ExternalError:
 
 def damaged_document(path: str, why: str) -> ExternalError:
     """Return the error for a document whose values have another form than its schema."""
-    return ExternalError(f"{path} is damaged", why=why, hint="write it again")
+    return ExternalError(f"{path} is damaged", why=why, hint="create the file again")
 
 
 def _mapping(document: Mapping[str, Any], key: str, path: str) -> dict[str, Any]:

@@ -38,10 +38,10 @@ _HIDING: tuple[tuple[str, str], ...] = (
 """Readings that follow from a variable or a broken driver, in addition to those of reports."""
 _WHY = {
     Layer.GPU: "the GPU and its driver decide which builds run, and how fast",
-    Layer.TORCH: "each torch build supports certain GPUs and drivers only",
-    Layer.PYTHON: "wheels are built for one minor release, and code for a newer one can fail",
+    Layer.TORCH: "each torch build supports only certain GPUs and drivers",
+    Layer.PYTHON: "wheels are built for one minor release, and code for a newer release can fail",
     Layer.PACKAGES: "releases differ in their features and arguments",
-    Layer.SYSTEM: "wheels need a C library of at least their own version",
+    Layer.SYSTEM: "wheels need a C library that is at least as new as the one they were built for",
     Layer.VARIABLES: "the variable changes how programs run",
 }
 
@@ -214,7 +214,7 @@ def _plain_cause(difference: Difference, a: Snapshot, b: Snapshot) -> Cause:
     name = key.partition(".")[2] if key.startswith(("package.", "loaded.", "env.")) else key
     first, second = (format_value(key, value) for value in (difference.a, difference.b))
     message = f"{name}: {first} on {a.name}, {second} on {b.name}"
-    fix = "use the same on both sides"
+    fix = "use the same version on both sides"
     if key.startswith("package."):
         fix = _package_fix(name, difference, a, b)
     return Cause("", "", Severity.INFO, layer, message, _WHY.get(layer, ""), fix, "", (difference,))

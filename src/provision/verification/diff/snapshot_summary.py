@@ -50,12 +50,12 @@ def _sentence(comparison: SnapshotComparison) -> str:
     if not comparison.causes:
         if comparison.error is not None:
             return f"no difference between {a} and {b} is known to cause this error"
-        return f"{a} and {b}: nothing that matters differs"
+        return f"{a} and {b} have no difference that matters"
     first = comparison.causes[0]
     if comparison.error is not None and not first.error:
         return (
-            f"no difference between {a} and {b} is known to cause this error; the first that "
-            f"matters anyway: {_lead(comparison, first)}"
+            f"no difference between {a} and {b} is known to cause this error; the first "
+            f"difference that matters anyway: {_lead(comparison, first)}"
         )
     if comparison.error is not None:
         return f"the likeliest cause of the error: {_lead(comparison, first)}"

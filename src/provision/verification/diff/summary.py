@@ -42,8 +42,8 @@ def _sentence(comparison: ReportComparison) -> str:
         failures = comparison.one_sided_failures[:_MAX_NAMED]
         alone = "".join(f"; {describe_one_sided_failure(pair, comparison)}" for pair in failures)
         return (
-            f"{a} and {b} are the same environment: no identity reading and no check differs"
-            f"{alone}{failing}"
+            f"{a} and {b} are the same environment: no identity readings or checks "
+            f"differ{alone}{failing}"
         )
     differing = ", ".join(_list_differences(comparison))
     if not comparison.is_comparable:
@@ -125,7 +125,7 @@ def _broken(comparison: ReportComparison, broken: Sequence[CheckChange]) -> str:
     if count := len(broken) - len(other_side) - 1:
         more = f" (and {count} more)"
     if other_side:
-        reverse = f"; {_name_failing(other_side)} on {works} only"
+        reverse = f"; {_name_failing(other_side)} only on {works}"
     return (
         f"works on {works}, fails on {fails}: {first.id} {first.title}{more}; the decisive "
         f"difference: {_decisive_difference(first, comparison)}{reverse}"
@@ -171,7 +171,7 @@ def _list_differences(comparison: ReportComparison) -> Iterator[str]:
         if len(identity) > 1:
             count = f"{len(identity)} identity differences, the first:"
         packages = identity[0].key == "packages.digest"
-        what = "other packages are installed: " if packages else ""
+        what = "different packages are installed: " if packages else ""
         yield f"{count} {what}{describe_difference(identity[0])}"
 
 

@@ -55,13 +55,14 @@ def extract_error_text(content: bytes, name: str) -> ErrorText:
         if not text.strip():
             raise UsageError(
                 f"{name} has no output",
-                why="the error is searched for in the output of its cells",
+                why="`provision why` searches for the error in the output of the cells",
                 hint="run the failing cell and save the notebook",
             )
     if not text.strip():
         raise UsageError(
             f"{name} is empty",
-            hint="pass the error text: `provision why trace.txt`, or pipe it to `provision why -`",
+            hint="pass a file with the error text (`provision why trace.txt`), or pipe it to "
+            "`provision why -`",
         )
     omitted = max(0, len(text) - HEAD_CHARACTERS - TAIL_CHARACTERS)
     if omitted:

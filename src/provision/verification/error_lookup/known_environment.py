@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 FROM_ANOTHER_ENVIRONMENT = (
-    "the error came from another environment, or from an earlier version of this one"
+    "the error came from a different environment, or from an earlier version of this environment"
 )
 
 

@@ -64,7 +64,7 @@ def explain_missing_module(
             installed = f"{environment.source} has {package} {version}"
             yield f"{lead}, but {installed}: {FROM_ANOTHER_ENVIRONMENT}"
         elif environment.is_complete:
-            yield f"{lead}, and {environment.source} does not have it"
+            yield f"{lead}, but {environment.source} does not have it"
     if renamed and not environments:
         yield lead
 
@@ -101,8 +101,8 @@ def _explain_unknown_module(module: str, environments: Sequence[KnownEnvironment
         return
     if top in sys.stdlib_module_names:
         yield (
-            f"{top} is part of Python but missing from this build: use another build, or install "
-            "the system package that contains it (python3-tk for tkinter)"
+            f"{top} is part of Python but missing from this build: use a different build, or "
+            "install the system package that contains it (python3-tk for tkinter)"
         )
         return
     name, installed = canonicalize_name(top), False

@@ -78,8 +78,9 @@ def explain_python_mismatch(text: str, environments: Iterable[KnownEnvironment])
         minor = ".".join(environment.python.split(".")[:2])
         if pythons and minor and minor not in pythons:
             return (
-                f"the paths in the text are from Python {', '.join(pythons)}, "
-                f"{environment.source} has Python {environment.python}: {FROM_ANOTHER_ENVIRONMENT}"
+                f"the paths in the text are from Python {', '.join(pythons)}, but "
+                f"{environment.source} has Python {environment.python}: "
+                f"{FROM_ANOTHER_ENVIRONMENT}"
             )
     return ""
 
@@ -128,7 +129,7 @@ def _compare_with_environments(
         if version is not None:
             yield lead + describe(environment.source, version)
         elif environment.is_complete:
-            yield f"{lead}, and {environment.source} does not have it"
+            yield f"{lead}, but {environment.source} does not have it"
         else:
             yield lead
     if not environments:

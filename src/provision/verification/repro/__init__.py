@@ -41,7 +41,10 @@ def build_repro_program(report: Report, check_id: str, expectations: Mapping[str
     """
     check = _find_failed_check(report, check_id)
     about = f"{check_id} {check.title}: {check.message}"[:300]
-    reason = "there is no short program for this check, and the full program needs the expectations"
+    reason = (
+        "there is no short program for this check, and the full program needs the "
+        "report's expectations"
+    )
     if short := SHORT_PROGRAMS.get(check.base_id):
         template, build_case = short
         failed = FailedCheck(check, report.values, report.subject.proof, expectations)
@@ -54,10 +57,10 @@ def build_repro_program(report: Report, check_id: str, expectations: Mapping[str
             reason = "the report does not contain the values that the short program needs"
     if not expectations:
         raise Refused(
-            f"the report alone is not enough to reproduce {check_id}",
+            f"the report alone is not sufficient to reproduce {check_id}",
             why=reason,
-            hint="pass the spec of the report (--spec SPEC --target NAME), or put its "
-            "expectations.json next to it",
+            hint="pass the report's spec (--spec SPEC --target NAME), or put its "
+            "expectations.json next to the report",
         )
     case, probe = pack_probe_for_check(check_id, expectations, report.tier)
     return _fill_template(_PACKED_PROBE, {"about": about, **case}, probe)

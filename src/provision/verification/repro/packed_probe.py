@@ -30,8 +30,7 @@ def pack_probe_for_check(
     if name in CHECKS_OF_PROJECTS:
         raise Refused(
             f"{name} cannot be written as a standalone program",
-            why="the check is about the code of your project, which such a program does not "
-            "contain",
+            why="the check tests your project's code, which a standalone program does not contain",
             hint="run the command itself: `provision run SPEC -- PROGRAM`",
         )
     try:
@@ -41,7 +40,7 @@ def pack_probe_for_check(
         why = (
             str(error)
             if isinstance(error, ProbeError)
-            else "this version does not write such expectations"
+            else "this version of provision does not write such expectations"
         )
         hint = f"verify again with this version: `provision verify SPEC --only {name}`"
         raise Refused(
@@ -51,10 +50,10 @@ def pack_probe_for_check(
         selected.id == name and is_applicable(selected.check, expected)
         for selected in select_checks(expected, frozenset({name}))
     ):
-        hint = "pass the spec and the target of the report"
+        hint = "pass the report's spec and target"
         raise Refused(
             f"the expectations do not include {name}",
-            why=f"their tier is {expected.tier.value}, and they declare nothing for this check",
+            why=f"their tier is {expected.tier.value}, and they contain nothing for this check",
             hint=hint,
         )
     return {"check": name, "expectations": document}, encode_probe(probe_zipapp())

@@ -129,9 +129,7 @@ def _several_cards(failed: FailedCheck) -> dict[str, Any]:
 
 def _import(failed: FailedCheck) -> dict[str, Any]:
     if not failed.raised and failed.check.cause and "imported" in failed.check.message:
-        raise NoShortProgram(
-            "the import works, but from another file or in another version than in the metadata"
-        )
+        raise NoShortProgram("the import works, but the file or version differs from the metadata")
     return {"packages": [failed.check.id.partition(":")[2]]}
 
 
@@ -144,7 +142,7 @@ def _compilers(failed: FailedCheck) -> dict[str, Any]:
 def _training(failed: FailedCheck) -> dict[str, Any]:
     if failed.proof != "hf-trainer":
         raise NoShortProgram(
-            f"the short program trains with Trainer, and the required proof is {failed.proof}"
+            f"the short program trains with Trainer, but the required proof is {failed.proof}"
         )
     precision = failed.expectation("training", "precision") or "fp32"
     case: dict[str, Any] = {
@@ -161,7 +159,7 @@ def _training(failed: FailedCheck) -> dict[str, Any]:
             case["arguments"] = _declared_arguments(failed)
         case "R03":
             if failed.check.expected not in _PRECISIONS:
-                raise NoShortProgram(f"{failed.check.expected} can be tested on a GPU only")
+                raise NoShortProgram(f"{failed.check.expected} can be tested only on a GPU")
             case |= {
                 "precision": _PRECISIONS[failed.check.expected],
                 "dtype": failed.check.expected,
@@ -175,7 +173,7 @@ def _options(failed: FailedCheck) -> dict[str, Any]:
     """Return the declared options of the training, without its precision."""
     if failed.expectation("training", "gradient_checkpointing"):
         raise NoShortProgram(
-            "gradient checkpointing is declared, and its argument differs between versions of "
+            "gradient checkpointing is declared, but its argument differs between versions of "
             "transformers"
         )
     optimizer = str(failed.expectation("training", "optimizer") or _DEFAULT_OPTIMIZER)

@@ -19,8 +19,8 @@ MAX_BYTES = 60_000
 """Bytes; a comment of GitHub has at most 65,536 characters."""
 _RULE = "|---|---|---|---|"
 _PRICES = (
-    "Prices are on demand, without disks and traffic. A target is replaced if it was applied from "
-    "the other revision."
+    "Prices are on-demand prices without disks and traffic. A target is replaced if it was "
+    "applied from the other revision."
 )
 _RANKS = list(Severity)
 _WORDS = {
@@ -59,7 +59,7 @@ def render_markdown(files: CheckedFiles) -> str:
 
 
 def _render_targets(changes: Sequence[ChangedTarget]) -> str:
-    """Return a table of targets with another price, and of those that would be replaced."""
+    """Return a table of targets with another price, and of those that replaced."""
     if not changes:
         return ""
     rows = [
@@ -77,5 +77,5 @@ def _render_targets(changes: Sequence[ChangedTarget]) -> str:
 
 def _describe_offer(offer: MachineOffer | None, *, absent: bool) -> str:
     if offer is None:
-        return "no target" if absent else "not known"
-    return f"${offer.dollars:.2f} an hour ({offer.machine.name}, {offer.region})"
+        return "no target" if absent else "unknown"
+    return f"${offer.dollars:.2f} per hour ({offer.machine.name}, {offer.region})"

@@ -22,7 +22,7 @@ from provision.views.report.html import render_template
 
 _CLASS_MEANINGS = {
     ReadingClass.IDENTITY: "must be equal in two reports of the same environment",
-    ReadingClass.EXACT: "a hash, equal if everything that it depends on is equal",
+    ReadingClass.EXACT: "a hash that is equal if everything it depends on is equal",
     ReadingClass.MEASUREMENT: "compared with a tolerance",
     ReadingClass.IDENTITY_WEAK: "rarely matters: a patch release, a build",
     ReadingClass.CONTEXT: "the machine and its settings",
@@ -66,7 +66,7 @@ def render_page(comparison: ReportComparison) -> str:
         describe=describe_difference,
         describe_expected=partial(describe_expected_values, comparison=safe),
         format_value=format_value,
-        marks={True: "differs", False: "equal", None: "one report only"},
+        marks={True: "differs", False: "equal", None: "only one report"},
         bars=_bars,
         messages=_messages,
     )

@@ -181,10 +181,10 @@ def _footer(comparison: ReportComparison, everything: bool) -> str:
     equal, one_sided = comparison.equal_count, len(comparison.one_sided_keys)
     parts.append(f"{pluralize(equal, 'equal reading')}")
     if one_sided:
-        parts.append(f"{one_sided} in one report only")
+        parts.append(f"{one_sided} in only one report")
     hidden = sum(difference.kind in _HIDDEN for difference in comparison.differences)
     if hidden and not everything:
-        parts.append(f"{pluralize(hidden, 'minor difference')} not shown (--all)")
+        parts.append(f"{pluralize(hidden, 'minor difference')} not shown (--all shows them)")
     return ", ".join(parts)
 
 

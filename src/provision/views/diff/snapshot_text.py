@@ -184,7 +184,7 @@ def _footer(comparison: SnapshotComparison, everything: bool) -> str:
         parts.append(f"{pluralize(count, 'harmless difference')} (--all shows them)")
     parts.append(pluralize(comparison.equal_count, "equal value"))
     if count := len(comparison.one_sided_keys):
-        parts.append(f"{count} observed on one side only")
+        parts.append(f"{count} observed on only one side")
     if (count := len(comparison.shared)) and not everything:
         parts.append(f"{pluralize(count, 'problem')} on both sides")
     return ", ".join(parts)

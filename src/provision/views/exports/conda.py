@@ -59,8 +59,8 @@ def render_explicit_list(view: TargetView, roots: Mapping[str, str]) -> str:
         *_head(view, "conda-explicit"),
         "# Create it with: conda create --prefix FOLDER --file FILE",
         (
-            "# Then install the file of `provision export --format requirements` with the pip "
-            "of that folder; its third line has the command."
+            "# Then install the file from `provision export --format requirements` with the "
+            "pip in that folder; its third line has the command."
         ),
         f"# platform: {next(platforms, 'noarch')}",
         "@EXPLICIT",

@@ -283,7 +283,7 @@ def _stage(row: Mapping[str, Any]) -> StageLine:
     if row.get("timed_out") is True:
         ended = "timed out"
     elif signal:
-        ended = f"died with {signal}"
+        ended = f"ended by {signal}"
     elif row.get("exit"):
         ended = f"exit {code}"
     return StageLine(name, wall_s, cpu_s, maxrss_mb, ended, tail if isinstance(tail, str) else "")
