@@ -191,7 +191,7 @@ def test_packages_of_conda_need_a_target_that_conda_creates(bench: Bench) -> Non
     assert done.returncode == 0, done.stderr
     assert "conda_packages" not in written(bench)
     assert "environment.yml:3:5: ffmpeg: left out\n" in done.stderr
-    assert "a target {kind: local, manager: conda}" in done.stderr
+    assert "add a target with `{kind: local, manager: conda}`" in done.stderr
 
 
 def test_the_starter_spec_has_what_init_replaces(bench: Bench) -> None:
