@@ -118,11 +118,8 @@ def read_code(
         files.append(file)
         contents[path] = content
     if not files and not problems:
-        problems.append(
-            CodeProblem(
-                f"{folder} contains no files", "add files to git, or use a different folder"
-            )
-        )
+        hint = "add files to git, or use a different folder"
+        problems.append(CodeProblem(f"{folder} contains no files", hint))
     changed = [path for path in listing.changed if not is_excluded(path, exclude)]
     made = (*exclude, *_IGNORED_FOLDERS, *_IGNORED_FILES)
     left_out = [path for path in listing.untracked if not is_excluded(path, made)]
@@ -259,12 +256,12 @@ def _find_size_problem(
         return None
     largest = sorted(sizes, key=lambda path: -sizes[path])[:_MAX_NAMED]
     named = ", ".join(f"{escape_line(path)} ({sizes[path] / 2**20:.1f} MiB)" for path in largest)
-    hint = "add data and checkpoints to `code.exclude`, and keep them in a folder that `paths` declares"
+    hint = "add data and checkpoints to `code.exclude`, and keep them in a folder of `paths`"
     if of_package:
         hint = "move data and checkpoints out of the folder of the package"
     return CodeProblem(
-        f"the code has {total / 2**20:.1f} MiB in {pluralize(len(paths), 'file')}, above the limit "
-        f"of {MAX_BYTES >> 20} MiB; the largest: {named}",
+        f"the code has {total / 2**20:.1f} MiB in {pluralize(len(paths), 'file')}, which is above "
+        f"the limit of {MAX_BYTES >> 20} MiB; the largest: {named}",
         hint,
     )
 
