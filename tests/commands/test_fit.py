@@ -106,7 +106,7 @@ def test_a_measured_peak_decides_for_every_target(tmp_path: Path) -> None:
     result = fit_of(tmp_path, SPEC.format(training=""))
     ram = resource_of(result, "colab", FitResource.RAM)
     assert (ram.fits, ram.need.origin) == (False, NeedOrigin.MEASURED)
-    assert ram.savings == ("set shape: high, which has 51 GiB",)
+    assert ram.savings == ("set `shape: high`, which has 51 GiB",)
     assert resource_of(result, "local", FitResource.RAM).need.bytes == 15 * GIB
     assert result.exit_code == 1
 
@@ -136,7 +136,7 @@ def test_data_that_is_read_in_parts_is_the_named_saving(tmp_path: Path) -> None:
     spec = SPEC.format(training=", data: {in_memory: 14GiB}")
     ram = resource_of(fit_of(tmp_path, spec), "colab", FitResource.RAM)
     assert ram.fits is False
-    assert ram.savings[0].startswith("read the data in parts and remove training.data.in_memory")
+    assert ram.savings[0].startswith("read the data in parts and remove `training.data.in_memory`")
     assert "saves 14.0 GiB" in ram.savings[0]
     with pytest.raises(Refused, match="the resources that this training run needs are unknown"):
         fit_of(tmp_path, SPEC.format(training=""))
@@ -281,7 +281,7 @@ def test_a_keras_run_with_its_data_in_memory_does_not_fit_colab(tmp_path: Path) 
     assert shorter.startswith(
         "create images as float32 instead of float64: this saves at least 2.5"
     )
-    assert machine.startswith("set shape: high")
+    assert machine.startswith("set `shape: high`")
     text = view.render_text(result.targets, result.run, color=False, width=100)
     page = (ROOT / "docs/how-to/keras-and-jax.md").read_text(encoding="utf-8")
     start = text.index("colab (colab)")
@@ -308,7 +308,7 @@ def test_a_keras_run_that_reads_its_data_in_parts_fits_colab(tmp_path: Path) -> 
 def test_the_need_of_a_killed_run_is_not_known(tmp_path: Path) -> None:
     ram = resource_of(fit_keras(tmp_path, "killed"), "colab", FitResource.RAM)
     assert (ram.fits, ram.need.is_minimum) == (None, True)
-    assert "killed because memory ran out" in ram.need.detail
+    assert "which was killed (or one of its processes was)" in ram.need.detail
     result = fit_of(tmp_path, KERAS_SPEC + "requires: {ram: 14GiB}\n", RUNS / "killed.json")
     assert resource_of(result, "colab", FitResource.RAM).fits is False
 

@@ -238,11 +238,11 @@ def test_variables_are_said_once_and_not_again_of_the_resolved_set(ask: Ask) -> 
         ("{precision: fp16, arguments: {tf32: true}}", []),
         (
             "{precision: fp32, arguments: {tf32: true}}",
-            [("warning", "set ``precision: tf32``, and remove tf32")],
+            [("warning", "set `precision: tf32`, and remove tf32")],
         ),
         (
             "{arguments: {per_device_train_batch_size: 8}}",
-            [("info", "set ``batch_size: 8``, and remove per_device_train_batch_size")],
+            [("info", "set `batch_size: 8`, and remove per_device_train_batch_size")],
         ),
     ],
 )

@@ -83,7 +83,7 @@ def test_a_good_spec_has_no_findings_and_is_named_by_its_file(folder):
         (OK + "targets: {here: {kind: local, manager: pip}}\n", "not-a-choice", "4:40 pip", "uv, conda"),
         (OK + "targets: {local: {kind: local, manager: pip}}\n", "not-a-choice", "4:41 pip", "uv, conda"),
         (OK + "targets: {w: {kind: workbench, zones: [a]}}\n", "missing-key", "4:11 w", "project: my-project"),
-        (OK + "targets: {Bad Name: {kind: local}}\n", "bad-format", "4:11 Bad Name", "lower-case"),
+        (OK + "targets: {Bad Name: {kind: local}}\n", "bad-format", "4:11 Bad Name", "lowercase"),
         (OK + "targets: {}\n", "out-of-range", "4:10 {}", "at least"),
         (OK + "env: {A: 1}\n", "types-lost", "4:10 1", "quotes"),
         (OK + "env: {A: true}\n", "types-lost", "4:10 true", "a boolean"),

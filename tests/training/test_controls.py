@@ -164,7 +164,7 @@ print("\\n" + json.dumps(told))
 """  # noqa: E501
 FAILS = {
     "a layer that is frozen": "weights are not updated: model.layers.1.self_attn.q_proj.weight; model.layers.1.",  # noqa: E501
-    "a batch that is spread over two cards": "over 2 GPUs with DataParallel",
+    "a batch that is spread over two cards": "across 2 GPUs with DataParallel",
     "workers that never start": "dataloader_workers is 0, but 2 is declared",
     "a checkpoint that is not used": "made 40 steps instead of the 20",
     "another seed": "a second run with the same seed gives different weights",

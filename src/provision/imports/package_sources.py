@@ -18,7 +18,7 @@ from provision.imports.quoting import quote_text
 from provision.lock.package_metadata import parse_project_name
 from provision.package_origins import check_git_url, check_path, parse_url
 
-_EXTRAS = re.compile(r"(?P<path>.*?)\[(?P<extras>[^\]]*)\]")
+_EXTRAS = re.compile(r"(?P<path>[^\[]*)\[(?P<extras>[^\[\]]*)\]")
 SCHEME = re.compile(r"(?:[a-z]+\+)?[a-z]{2,}:/{1,3}", re.IGNORECASE)
 _VERSION_TAG = re.compile(r"@v?(\d+(?:\.\d+)+)(?=#|$)")
 """The tag of a release at the end of the address of a repository."""

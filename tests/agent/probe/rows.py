@@ -221,7 +221,7 @@ OF_DEVICES = [
     Row("N04", "unknown", {"attention.errors": {}}, CPU),
     Row("N01", "pass", PRODUCTS, L4, "fp32, bf16, fp16 matrix products"),
     Row("N01", "fail", {**PRODUCTS, "numerics.fp16_error": 6e-4}, L4, "fp16 matrix products are wrong"),
-    Row("N01", "fail", {**PRODUCTS, "numerics.fp16_outside": 1}, L4, "1 elements outside"),
+    Row("N01", "fail", {**PRODUCTS, "numerics.fp16_outside": 1}, L4, "tolerances: 1"),
     Row("N01", "fail", {**PRODUCTS, "numerics.bf16_large_error": 5e-3}, L4, "bf16 matrix products of 4096 x 4096 are wrong"),
     Row("N01", "fail", {**PRODUCTS, "numerics.fp32_large_outside": 1}, L4, "fp32 matrix products of 4096 x 4096 are wrong"),
     Row("N01", "fail", {**PRODUCTS, "numerics.fp16_large_error": "nan"}, L4, "fp16 matrix products of 4096 x 4096"),
@@ -290,7 +290,7 @@ OF_DEVICES = [
     Row("F03", "fail", {**BURNT, "burn.other_results": 2}, BURN, "the same matrix product gave a different result 2 times in one minute; maximum 71 °C"),
     Row("F03", "unknown", {"burn.first_tflops": None, "burn.last_tflops": None, "burn.reasons": None}, BURN),
     Row("C01", "pass", {"several.alone_wrong": 0}, H200),
-    Row("C01", "fail", {"several.alone_wrong": 9}, H200, "9 sums"),
+    Row("C01", "fail", {"several.alone_wrong": 9}, H200, "9 all-reduce results"),
     Row("C01", "unknown", {"several.alone_wrong": None}, H200),
     Row("C01", "skip", {"several.alone_wrong": None}, MPS),
     Row("C02", "pass", SUMS, EIGHT),
@@ -312,7 +312,7 @@ OF_DEVICES = [
     Row("C03", "warn", {**BUS, "several.bus_gb_s": None, "several.bandwidth_exit": 1, "several.bandwidth_ranks": 7}, EIGHT, "7 of 8 cards finished"),
     Row("C03", "unknown", {"several.bus_gb_s": None, "several.bandwidth_wrong": None}, EIGHT),
     Row("K01", "pass", {"compile.compiler": "g++", "compile.headers": True}, COMPILED),
-    Row("K01", "fail", {"compile.compiler": None, "compile.headers": True}, COMPILED, "needs a compiler, not found"),
+    Row("K01", "fail", {"compile.compiler": None, "compile.headers": True}, COMPILED, "needs a compiler, which this machine does not have"),
     Row("K01", "fail", {"compile.compiler": "g++", "compile.headers": False}, COMPILED, "needs Python.h"),
     Row("K01", "warn", {"compile.compiler": None, "compile.headers": False}, DEEP),
     Row("K02", "pass", {"compile.error": 1e-7}, COMPILED),
@@ -352,14 +352,14 @@ OF_JOBS = [
         CODE,
         "these files differ from the declared code: a.py",
     ),
-    Row("V01", "fail", {**TREE, "code.digest": "sha256:ab"}, CODE, "those of other code"),
+    Row("V01", "fail", {**TREE, "code.digest": "sha256:ab"}, CODE, "belong to different code"),
     Row("V02", "pass", ENDED, COMMAND, "the command ended with exit code 0 after 1.5 s"),
     Row(
         "V02",
         "fail",
         {**ENDED, "command.exit": 3, "command.tail": "x\nKeyError: 'a'\n"},
         COMMAND,
-        "ended with exit code 3, not 0; the last line: KeyError",
+        "ended with exit code 3; expected exit code 0; the last line: KeyError",
     ),
     Row(
         "V02",
@@ -370,5 +370,7 @@ OF_JOBS = [
     ),
     Row("V02", "fail", {**ENDED, "command.missing": ["m"]}, COMMAND, "did not write m"),
     Row("V02", "fail", {**ENDED, "command.matches": False}, COMMAND, "does not match loss"),
-    Row("V02", "fail", {**ENDED, "command.error": "no python"}, COMMAND, "it did not start"),
+    Row(
+        "V02", "fail", {**ENDED, "command.error": "no python"}, COMMAND, "the command did not start"
+    ),
 ]

@@ -81,7 +81,7 @@ def test_a_card_as_it_should_be(environment: Environment, newer: Path) -> None:
             "uncorrected=-3",
             "D05",
             "warn",
-            "the driver does not report the number of errors of 1 of 1 cards",
+            "the driver does not report the number of errors for 1 of 1 cards",
             "ECC",
         ),
         (
@@ -94,7 +94,7 @@ def test_a_card_as_it_should_be(environment: Environment, newer: Path) -> None:
         ("count=2;uncorrected@1=-3", "D05", "warn", "of 1 of 2 cards", "ECC"),
         ("mig=1", "D04", "unknown", "split into partitions (MIG)", "tier quick"),
         ("mig=1;total_mib=-4", "D04", "unknown", "split into partitions (MIG)", "tier quick"),
-        ("ecc=0;uncorrected=3", "D05", "warn", "(ECC) of the card's memory is off", "turn it on"),
+        ("ecc=0;uncorrected=3", "D05", "warn", "(ECC) for the card's memory is off", "turn it on"),
         ("lanes=8", "D09", "warn", "its PCIe link uses only 8 of 16 lanes", "another machine"),
         (
             "pcie_most=3",

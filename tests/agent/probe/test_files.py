@@ -254,7 +254,7 @@ def test_a_wheel_whose_record_never_fitted_is_a_warning(environment: Environment
     code, status, message = verdict(environment)
     assert (code, status) == (0, "warn")
     assert (
-        "did not when they were installed: alpha: alpha/__init__.py has 19 bytes, expected 10"
+        "did not match when they were installed: alpha: alpha/__init__.py has 19 bytes, expected 10"
         in message
     )
 

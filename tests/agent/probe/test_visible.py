@@ -123,7 +123,7 @@ def test_a_number_among_cards_of_two_kinds_tells_how_many_and_not_which(
         "D04": "unknown",
     }
     assert found["D03"]["fix"].startswith(
-        "set CUDA_DEVICE_ORDER=PCI_BUS_ID as well, or name the GPU by its UUID"
+        "also set CUDA_DEVICE_ORDER=PCI_BUS_ID, or name the GPU by its UUID"
     )
     assert found["D04"]["fix"] == found["D03"]["fix"]
 

@@ -17,7 +17,7 @@ WHEELS = "wheels.zip"
 """The name of the archive on a device."""
 OWN_INDEX = "source.own"
 """The index of these wheels in a request of the installer; no index of a spec has a dot."""
-_DATA = re.compile(r"[^/]+\.data/(?:purelib|platlib)/")
+_DATA = re.compile(r"\A[^/]+\.data/(?:purelib|platlib)/")
 _LEFT_OUT = re.compile(r"[^/]+\.data/|[^/]+\.dist-info/(?!METADATA|entry_points\.txt)|\.\.?/|/")
 
 

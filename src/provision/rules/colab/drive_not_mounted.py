@@ -2,7 +2,7 @@
 
 ## What it does
 
-Finds folders below /content/drive at Colab targets, including those in `env`.
+Finds folders below /content/drive on Colab targets, including those in `env`.
 
 ## Why
 

@@ -2,7 +2,7 @@
 
 ## What it does
 
-Finds versions of packages of Colab's kernel with which the kernel does not start again: ipython 9
+Finds versions of the kernel's packages with which Colab's kernel does not start again: ipython 9
 and newer. It checks the spec if the spec admits no other version, and each resolved set, because
 ipykernel and ipywidgets depend on ipython.
 

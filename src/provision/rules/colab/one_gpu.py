@@ -1,4 +1,4 @@
-"""Several GPUs are requested, but a Colab runtime has one.
+"""Several GPUs are requested, but a Colab runtime has only one.
 
 ## What it does
 
@@ -10,7 +10,7 @@ Every runtime that Colab offers has a single GPU, so training on several GPUs do
 
 ## How to fix
 
-Give the Colab target a `gpu` with one GPU, or use another kind of target for the work that needs
+Give the Colab target a `gpu` with one GPU, or use a different kind of target for work that needs
 several.
 """
 

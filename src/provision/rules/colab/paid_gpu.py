@@ -11,7 +11,7 @@ that one, or no GPU; the verification then finds a different GPU than the spec d
 
 ## How to fix
 
-No change is needed if the account has compute units. Otherwise set `gpu` at the Colab target to the
+No change is needed if the account has compute units. Otherwise set `gpu` on the Colab target to the
 GPU of the free tier.
 """
 

@@ -8,12 +8,12 @@ kernel depends on.
 
 ## Why
 
-google-colab was made for these versions. pip warns about the conflict and continues. The kernel was
+google-colab is built for these versions. pip warns about the conflict and continues. The kernel was
 seen to start with other versions; forms, tables and the file browser were not tried with them.
 
 ## How to fix
 
-Leave the version to the runtime, or use the version that it has.
+Leave the version to the runtime, or use the version in the runtime.
 """
 
 from __future__ import annotations

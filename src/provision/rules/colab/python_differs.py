@@ -7,8 +7,8 @@ of the runtime's own (`isolation: system`).
 
 ## Why
 
-A runtime has one Python, and its notebook runs on it. Wheels that were locked for another version
-cannot be installed, and changing the interpreter of a runtime is not supported.
+A runtime has one Python, and its notebook runs on it. Wheels that were locked for a different
+version cannot be installed, and changing the interpreter of a runtime is not supported.
 
 ## How to fix
 

@@ -13,8 +13,8 @@ restart fixes this, and interrupts a "Run all".
 
 ## How to fix
 
-Use the runtime's version, and no restart is needed; one lock applies to all targets, so the others
-get it too. Or keep your version, and restart once.
+Use the runtime's version, and no restart is needed; one lock applies to all targets, so the other
+targets get this version too. Or keep your version, and restart once.
 """
 
 from __future__ import annotations

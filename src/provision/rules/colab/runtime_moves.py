@@ -8,9 +8,9 @@ reported, as they cannot select a version.
 
 ## Why
 
-From one runtime version to the next, about a third of some 700 packages changes, and sometimes the
-Python too (3.12 to 3.13 in August 2026). A notebook then runs on other packages than those that
-were verified.
+From one runtime version to the next, about a third of the roughly 700 packages change, and
+sometimes the Python too (3.12 to 3.13 in August 2026). A notebook then runs with different packages
+than those that were verified.
 
 ## How to fix
 

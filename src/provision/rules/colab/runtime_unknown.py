@@ -12,7 +12,7 @@ and different packages.
 ## How to fix
 
 Use one of the versions that the finding names. A version newer than the facts may exist: Colab
-lists its versions under Runtime, Change runtime type.
+lists the available versions under Runtime > Change runtime type.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ on top of it. Checks whether torchvision and torchaudio, which every runtime has
 
 ## Why
 
-torchvision contains code that was compiled for one torch; so does torchaudio before 2.11. With
-another torch, importing them fails ("operator torchvision::nms does not exist", "undefined
+torchvision contains code that was compiled for one torch; so does torchaudio before 2.11. With a
+different torch, importing them fails ("operator torchvision::nms does not exist", "undefined
 symbol"), and transformers imports torchvision as soon as it is installed: a Trainer job fails even
 if it uses no image. If both are replaced too, everything works, at a cost: torch with its CUDA
 libraries is a download of gigabytes, repeated on every new runtime.

@@ -7,8 +7,8 @@ of GPUs per zone. A region without the GPU is an error, a GPU that gcloud does n
 
 ## Why
 
-A template can be created with any GPU that the API knows. That no runtime can be made from it shows
-only when somebody needs one.
+A template can be created with any GPU that the API knows. Only when somebody needs a runtime does
+it turn out that none can be created from it.
 
 ## How to fix
 

@@ -3,9 +3,9 @@
 ## What it does
 
 Looks up `machine_type` in the table of Compute Engine's machine types, and compares it with `gpu`:
-G2 and A2 types have a fixed number of one GPU, T4 and V100 are attached to N1 types, and other
-types have none. With `auto` it looks for a machine type with exactly the requested GPUs. A type
-that is not in the table is reported as unknown.
+G2 and A2 types have a fixed number of one GPU model, T4 and V100 GPUs are attached to N1 types, and
+other types have no GPU. With `auto` it looks for a machine type with exactly the requested GPUs. A
+type that is not in the table is reported as unknown.
 
 ## Why
 

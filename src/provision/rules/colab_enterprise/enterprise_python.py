@@ -7,7 +7,7 @@ packages are installed on top of the runtime's own.
 
 ## Why
 
-A template selects its Python by a release name. Google publishes nothing else about the content of
+A template selects its Python by a release name. Google publishes nothing else about the contents of
 such a runtime, so no rule checks its packages, driver or C library.
 
 ## How to fix

@@ -2,12 +2,12 @@
 
 ## What it does
 
-Looks up `region` in the table of regions that have an endpoint of Vertex AI.
+Looks up `region` in the table of regions that have a Vertex AI endpoint.
 
 ## Why
 
-A runtime template belongs to one region, and each region has its own address: a request for any
-other region has nowhere to go.
+A runtime template belongs to one region, and each region has its own endpoint, so no request can be
+sent for an unknown region.
 
 ## How to fix
 

@@ -11,7 +11,7 @@ the variable NAME, which no other target does.
 
 ## How to fix
 
-Write the value out.
+Write out the value.
 """
 
 from __future__ import annotations

@@ -6,11 +6,11 @@ Adds up the hourly on-demand price of the machine type and its GPUs in the regio
 compares it with `cost.limit_per_hour`. With `machine_type: auto` it takes the cheapest machine type
 that fits. A machine of Colab Enterprise is assumed to cost 1.2 times as much, which is a warning
 because its price is not certain. It is an error if no zone is within the limit, a warning if some
-are not, and unknown if the tables have no price of the machine in a region.
+are not, and unknown if the tables have no price for the machine in a region.
 
 ## Why
 
-The limit is there so that no more expensive machine is created. Disks, traffic and taxes are not
+The limit ensures that no more expensive machine is created. Disks, traffic and taxes are not
 included.
 
 ## How to fix

@@ -2,20 +2,20 @@
 
 ## What it does
 
-At local targets, compares the accelerator with `platforms`: there is no CUDA on macOS, MPS exists
-on macOS only, and some GPUs come only in machines with one processor type (GH200, GB10, Jetson:
+On local targets, compares the accelerator with `platforms`: there is no CUDA on macOS, MPS exists
+only on macOS, and some GPUs come only in machines with one processor type (GH200, GB10, Jetson:
 aarch64).
 
 ## Why
 
 macOS has no CUDA: `torch.cuda.is_available()` would be false. PyTorch's own index has CUDA builds
-for Windows, but the tables do not list them. A lock for another processor cannot be installed at
-all.
+for Windows, but the tables do not list them. A lock for a different processor architecture cannot
+be installed at all.
 
 ## How to fix
 
-List the platforms that the targets really have. On Windows, WSL2 is `linux-x86_64`, with the driver
-of Windows.
+List the platforms that the targets really have. On Windows, WSL2 is `linux-x86_64`, with the
+Windows driver.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 ## What it does
 
-At every target, compares the accelerator with the CUDA version that applies to it: a CUDA version
+On every target, compares the accelerator with the CUDA version that applies to it: a CUDA version
 without an NVIDIA GPU, or a GPU with `cuda: none`.
 
 ## Why

@@ -13,7 +13,7 @@ Branch 580 is the last for Maxwell, Pascal and Volta (GTX 9xx and 10xx, P100, V1
 
 ## How to fix
 
-Require a driver of the branches that support the GPU.
+Require a driver from the branches that support the GPU.
 """
 
 from __future__ import annotations

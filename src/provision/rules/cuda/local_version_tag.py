@@ -7,13 +7,13 @@ with the spec's `cuda`.
 
 ## Why
 
-Builds with such a tag are on the PyTorch index only, one index for each CUDA version, so the
+Builds with such a tag are only on the PyTorch indexes, one index for each CUDA version, so the
 package cannot be found on the public index; and every target is tied to one build. The spec sets
 the CUDA version once, in `cuda`, and the lock selects the build of every package for it.
 
 ## How to fix
 
-Remove the tag and set `cuda: "11.8"`. If `cuda` has another value, decide which of the two you
+Remove the tag and set `cuda: "11.8"`. If `cuda` has a different value, decide which of the two you
 need.
 """
 

@@ -12,8 +12,8 @@ would fail.
 
 ## How to fix
 
-Use another image, or require only the driver that the packages need. `requires` under a target
-applies to that target only.
+Use a different image, or require only the driver that the packages need. `requires` under a target
+applies only to that target.
 """
 
 from __future__ import annotations

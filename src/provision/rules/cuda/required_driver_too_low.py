@@ -11,7 +11,7 @@ The check on the device would accept such a driver, but torch would not: "The NV
 system is too old". The minimums are 450.80.02 for CUDA 11, 525.60.13 for 12 and 580.65.06 for 13.
 WSL2 uses the Windows driver, whose minimums are 452.39, 528.33 and 580.
 
-A bound that names only a branch, as in `>=580`, means any driver of it.
+A bound that names only a branch, as in `>=580`, means any driver from that branch.
 
 ## How to fix
 

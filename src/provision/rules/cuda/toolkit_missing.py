@@ -13,7 +13,7 @@ The wheels of torch include the CUDA runtime but no compiler. Without a toolkit 
 ## How to fix
 
 Install a CUDA toolkit with the same major version as `cuda` on the device, get the package from an
-index that has wheels of it, or use a release that has a wheel for this torch.
+index that has wheels for it, or use a release that has a wheel for this torch.
 """
 
 from __future__ import annotations

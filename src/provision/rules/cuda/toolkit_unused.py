@@ -13,7 +13,7 @@ differ, and without a build the last does not matter. A toolkit takes gigabytes 
 
 ## How to fix
 
-Remove `cuda_toolkit`, or mark the packages that are to be built with `build: true`.
+Remove `cuda_toolkit`, or mark the packages to build with `build: true`.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ False capitalized, numbers within the limits of each option.
 
 ## Why
 
-torch reads the variable when the GPU is first used, and ends the program: "Expected 'True' or
+torch reads the variable when the program first uses the GPU, and then fails: "Expected 'True' or
 'False'", "max_split_size_mb too small". With = instead of : it fails with an internal error that
 names neither the variable nor the option.
 

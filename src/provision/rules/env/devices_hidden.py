@@ -8,7 +8,8 @@ finding is a note that the value belongs to one machine.
 ## Why
 
 An empty value or -1 hides all GPUs: torch.cuda.is_available() is False. Fewer devices than
-requested leave GPUs idle. And the numbers or UUIDs of one machine mean other GPUs on the next.
+requested leave GPUs idle. And the numbers or UUIDs of one machine mean different GPUs on the next
+machine.
 
 ## How to fix
 

@@ -14,7 +14,7 @@ not: with HF_DATASETS_CACHE=~/data the data is in a folder called ~, and TMPDIR=
 
 ## How to fix
 
-Use the full path.
+Use an absolute path.
 """
 
 from __future__ import annotations

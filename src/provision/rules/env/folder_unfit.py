@@ -1,4 +1,4 @@
-"""A variable sends gigabytes to a folder that is in memory, not kept or missing.
+"""A variable sends gigabytes to a folder that is in memory, not persistent or missing.
 
 ## What it does
 

@@ -6,12 +6,13 @@ Looks for MASTER_ADDR, MASTER_PORT, NODE_RANK and GROUP_RANK in `env`.
 
 ## Why
 
-A launcher on one machine finds a free port by itself. A fixed port collides if two trainings run on
-the machine, and an address in the spec is the same for all targets.
+A launcher on one machine finds a free port by itself. A fixed port causes a collision if two
+training runs share the machine, and an address in the spec is the same for all targets.
 
 ## How to fix
 
-Remove it. For several machines, pass the address to torchrun or accelerate on the command line.
+Remove the variable. For several machines, pass the address to torchrun or accelerate on the command
+line.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ by family.
 ## Why
 
 torch is locked as a CPU or a CUDA build. Neither uses these accelerators: the lock would install
-packages of CUDA that no device there can run, and the probe measures NVIDIA cards only.
+CUDA packages that no device there can run, and the probe measures only NVIDIA cards.
 
 ## How to fix
 

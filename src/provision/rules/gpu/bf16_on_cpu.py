@@ -2,7 +2,7 @@
 
 ## What it does
 
-At every target without an accelerator, checks `training.precision: bf16`, and for Trainer
+On every target without an accelerator, checks `training.precision: bf16`, and for Trainer
 `training.arguments.use_cpu`.
 
 ## Why

@@ -10,8 +10,8 @@ The verification on the device is certain to fail, after the machine was created
 
 ## How to fix
 
-Relax the requirement, or request another GPU. `requires` under a target applies to that target
-only.
+Relax the requirement, or request a different GPU. `requires` under a target applies only to that
+target.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ not checked.
 
 The plain packages install and import. They then compute on the CPU: jax prints "An NVIDIA GPU may
 be present on this machine, but a CUDA-enabled jaxlib is not installed", TensorFlow "Could not find
-cuda drivers" or "Cannot dlopen some GPU libraries", and the training is many times slower.
+cuda drivers" or "Cannot dlopen some GPU libraries", and training is many times slower.
 
 ## How to fix
 

@@ -2,9 +2,9 @@
 
 ## What it does
 
-At every target with a GPU, looks for torch, or the jax or TensorFlow of `training.framework`, among
+On every target with a GPU, looks for torch, or the jax or TensorFlow of `training.framework`, among
 the packages, among their known dependencies, and in the resolved set. The packages can still be
-locked and exported, so this is a warning. Rule GCP022 reports the same of Workbench targets.
+locked and exported, so this is a warning. Rule GCP022 reports the same for Workbench targets.
 
 ## Why
 
@@ -14,7 +14,7 @@ of them nothing would show that the GPU works, so `plan` refuses.
 
 ## How to fix
 
-Add the one that you train with to `packages`, or set `gpu: none`.
+Add the framework you train with to `packages`, or set `gpu: none`.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ clouds and Colab use.
 
 ## Why
 
-The facts have no torch builds, number formats or memory size of an unknown GPU. A typing error
+The facts have no torch builds, number formats or memory size of an unknown GPU. A misspelled name
 looks the same as a new GPU.
 
 ## How to fix

@@ -2,7 +2,7 @@
 
 ## What it does
 
-At every target without an accelerator, checks `training.precision`: fp16, fp8 and tf32.
+On every target without an accelerator, checks `training.precision`: fp16, fp8 and tf32.
 
 ## Why
 

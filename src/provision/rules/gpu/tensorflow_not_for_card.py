@@ -4,13 +4,13 @@
 
 Compares the compute capability of each GPU with those that the admitted TensorFlow releases were
 compiled for, among the releases with a wheel for the Python of the spec. If a release has only PTX
-for the GPU, which the driver compiles at the first start, that is an info.
+for the GPU, which the driver compiles at the first start, the finding is a note.
 
 ## Why
 
 TensorFlow installs and imports. It then ignores a GPU that is older than its code ("Ignoring
 visible gpu device ... with Cuda compute capability 3.7. The minimum required Cuda capability is
-6.0.") and computes on the CPU. With PTX only, the first start can take 30 minutes.
+6.0.") and computes on the CPU. With only PTX, the first start can take 30 minutes.
 
 ## How to fix
 

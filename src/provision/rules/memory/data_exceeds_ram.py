@@ -1,4 +1,4 @@
-"""The data does not fit into RAM.
+"""The data does not fit in RAM.
 
 ## What it does
 
@@ -8,8 +8,8 @@ data.
 
 ## Why
 
-The kernel kills a process that takes more RAM than the machine has. A notebook's kernel restarts
-then, without a traceback.
+Linux kills a process that takes more RAM than the machine has. A notebook kernel then restarts,
+without a traceback.
 
 ## How to fix
 

@@ -1,13 +1,13 @@
-"""The training does not fit into GPU memory.
+"""The training does not fit in GPU memory.
 
 ## What it does
 
 Estimates weights, gradients, optimizer state and activations from `training`, and compares them
 with the memory of one GPU. It is an error only if weights, gradients and optimizer state do not fit
 even in 16 bits; otherwise it is a warning, because programs differ in what they store. Inference on
-several GPUs is assumed to be distributed over them. If a listed package loads quantized models, the
-finding is a note. With offload in `training.arguments` there is no finding, because the share that
-moves to RAM is unknown.
+several GPUs is assumed to be distributed across them. If a listed package loads quantized models,
+the finding is a note. With offload in `training.arguments` there is no finding, because the share
+that moves to RAM is unknown.
 
 ## Why
 

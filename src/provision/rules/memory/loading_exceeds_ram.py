@@ -1,4 +1,4 @@
-"""The weights do not fit into RAM while they are loaded.
+"""The weights do not fit in RAM while they are being loaded.
 
 ## What it does
 
@@ -9,7 +9,7 @@ with `ddp`, `fsdp` and `deepspeed-zero2`. Weights that go directly to the GPU (4
 
 ## Why
 
-The kernel kills a process that takes more RAM than the machine has. The process ends with `Killed`,
+Linux kills a process that takes more RAM than the machine has. The process ends with `Killed`,
 exit code 137 or a restarted notebook kernel, and without a traceback.
 
 ## How to fix

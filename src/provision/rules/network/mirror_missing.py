@@ -8,11 +8,11 @@ mirror with any other name has no effect.
 
 ## Why
 
-Packages of an index without a mirror cannot be downloaded there.
+Packages from an index without a mirror cannot be downloaded there.
 
 ## How to fix
 
-Set a mirror for each index. One Artifact Registry repository may serve as the mirror of several.
+Set a mirror for each index. One Artifact Registry repository can be the mirror for several indexes.
 """
 
 from __future__ import annotations

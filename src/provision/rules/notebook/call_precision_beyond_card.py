@@ -9,8 +9,8 @@ cards of the spec.
 
 ## Why
 
-A T4 has no bf16: torch reports it as supported and emulates it, which is slow; tf32 is refused with
-a ValueError, and fp8 products do not run at all.
+A T4 does not support bf16: torch reports it as supported but emulates it, which is slow; tf32 is
+refused with a ValueError, and fp8 products do not run at all.
 
 ## How to fix
 

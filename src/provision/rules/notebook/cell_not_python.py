@@ -1,14 +1,14 @@
-"""A cell is not valid Python, so that its code was not checked.
+"""A cell is not valid Python, so its code was not checked.
 
 ## What it does
 
 Reports code cells with a syntax error that contain something these rules look for, such as a call
-of TrainingArguments. Lines of IPython (`!pip`, `%cd`) are no errors. It also reports cells whose
+of TrainingArguments. IPython lines (`!pip`, `%cd`) are not errors. It also reports cells whose
 JSON is damaged: without a `cell_type`, or with a source that is not text.
 
 ## Why
 
-The cell fails when it runs, and a finding that it would have had is not reported.
+The cell fails when it runs, and the problems in it are not reported.
 
 ## How to fix
 

@@ -12,7 +12,7 @@ On another machine the import fails with ModuleNotFoundError, and /content does 
 
 ## How to fix
 
-Put the import into a condition, and take paths from a variable: in a spec, `paths` gives each
+Put the import into a condition, and read paths from a variable: in a spec, `paths` gives each
 target its own folders, as in `os.environ["DATA"]`.
 """
 

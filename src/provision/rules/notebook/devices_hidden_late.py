@@ -6,8 +6,8 @@ Looks for cells that set CUDA_VISIBLE_DEVICES, with os.environ or `%env`, after 
 
 ## Why
 
-CUDA reads the variable once, when a program uses it for the first time. A cell in between that
-calls `torch.cuda` or moves a model to the GPU has done so, and the variable has no effect.
+CUDA reads the variable once, when a program uses it for the first time. If a cell in between calls
+`torch.cuda` or moves a model to the GPU, setting the variable later has no effect.
 
 ## How to fix
 

@@ -2,13 +2,13 @@
 
 ## What it does
 
-Looks for imports of packages that a later cell installs, if they are not in the place in which the
-notebook runs: the Colab runtime that saved it, or the targets of the spec (`--spec`).
+Looks for imports of packages that a later cell installs, if they are not preinstalled where the
+notebook runs: on the Colab runtime that saved it, or on the targets of the spec (`--spec`).
 
 ## Why
 
-"Run all" on a new machine fails with ModuleNotFoundError. It only worked for the author, in whose
-kernel the later cell had already run.
+"Run all" on a new machine fails with ModuleNotFoundError. It worked only for the author, whose
+kernel had already run the later cell.
 
 ## How to fix
 

@@ -1,4 +1,4 @@
-"""A cell installs packages without their version.
+"""A cell installs packages without exact versions.
 
 ## What it does
 
@@ -7,13 +7,13 @@ a spec (`--spec`), the versions are those of its lock.
 
 ## Why
 
-pip installs the newest release on the day when the cell runs. A notebook that worked last month
-fails with the next release of transformers, or gives other results.
+pip installs the newest release available on the day the cell runs. A notebook that worked last
+month fails with the next release of transformers, or gives different results.
 
 ## How to fix
 
-Write the version, as in `transformers==5.0.0`. `provision import` turns the notebook into a spec,
-and `provision lock` chooses versions that fit together. With `--spec`, `provision lint --fix`
+Pin the version, as in `transformers==5.0.0`. `provision import` turns the notebook into a spec,
+and `provision lock` chooses versions that match. With `--spec`, `provision lint --fix`
 writes the locked versions into the cell.
 """
 

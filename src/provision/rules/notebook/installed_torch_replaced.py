@@ -7,9 +7,10 @@ runtime, or with that of the spec's lock (`--spec`).
 
 ## Why
 
-torchvision and other packages with compiled code were built for the torch that is there. With
-another one their import fails ("operator torchvision::nms does not exist", "undefined symbol"). A
-build for a newer CUDA than the driver supports does not find the GPU. The download has gigabytes.
+torchvision and other packages with compiled code were built for the torch that is there. With a
+different one, their import fails ("operator torchvision::nms does not exist", "undefined symbol").
+A build for a newer CUDA than the driver supports does not find the GPU. The download takes
+gigabytes.
 
 ## How to fix
 

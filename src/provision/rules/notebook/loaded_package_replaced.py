@@ -3,17 +3,17 @@
 ## What it does
 
 Compares the installed versions of numpy and Pillow with those of the Colab runtime. The runtime is
-the one of the notebook's metadata, else the newest, or that of a Colab target of the spec.
+the one in the notebook's metadata, otherwise the newest one, or that of a Colab target in the spec.
 
 ## Why
 
 Colab's kernel imports both when it starts. A version that a cell installs is on disk while the old
 one stays in memory: "numpy.dtype size changed, may indicate binary incompatibility". pip prints
-"You must restart the runtime", and "Run all" goes on without a restart.
+"You must restart the runtime", but "Run all" continues without a restart.
 
 ## How to fix
 
-Use the version of the runtime, or restart the kernel once after the installation.
+Use the version in the runtime, or restart the kernel once after the installation.
 """
 
 from __future__ import annotations

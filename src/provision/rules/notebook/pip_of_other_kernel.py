@@ -1,16 +1,16 @@
-"""`!pip` installs into the environment of the shell, not into that of the kernel.
+"""`!pip` installs into the shell's environment, not into the kernel's.
 
 ## What it does
 
 Looks for `!pip install` in notebooks whose kernel is in a conda environment: its name starts with
-`conda-`, or a cell runs `%conda install`. `!conda` says nothing about the kernel: it runs in the
-shell.
+`conda-`, or a cell runs `%conda install`. `!conda` shows nothing about the kernel, because it runs
+in the shell.
 
 ## Why
 
-`!` starts a shell, which takes the first `pip` on its PATH. If Jupyter runs in another environment
-than the kernel, the package is installed there, and the import fails. `%pip` runs the pip of the
-kernel's Python.
+`!` starts a shell, which takes the first `pip` on its PATH. If Jupyter runs in a different
+environment than the kernel, the package is installed there, and the import fails. `%pip` runs the
+pip of the kernel's Python.
 
 ## How to fix
 

@@ -6,8 +6,8 @@ Looks for lines of a cell that only change the state of the shell that `!` start
 
 ## Why
 
-Each line with `!` starts a new shell, and ends it. The next line is in the old folder again,
-without the variable.
+Each line with `!` runs in a new shell. The next line is in the old folder again, without the
+variable.
 
 ## How to fix
 

@@ -9,7 +9,7 @@ known release.
 
 ## Why
 
-The call fails with "unexpected keyword argument". transformers 5 removed some thirty names that
+The call fails with "unexpected keyword argument". transformers 5 removed about thirty names that
 tutorials use: evaluation_strategy, no_cuda, overwrite_output_dir, per_gpu_train_batch_size.
 
 ## How to fix

@@ -13,7 +13,7 @@ with safetensors files load.
 
 ## How to fix
 
-Nothing, if all your models have safetensors files. Otherwise use torch 2.6 or newer.
+No change is needed if all your models have safetensors files. Otherwise use torch 2.6 or newer.
 """
 
 from __future__ import annotations

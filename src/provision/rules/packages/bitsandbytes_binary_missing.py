@@ -3,7 +3,8 @@
 ## What it does
 
 Compares the requested or resolved CUDA version with the binaries in the possible bitsandbytes
-releases. From 0.50 on, a release falls back to the next lower binary of the same CUDA major.
+releases. From 0.50 on, a release falls back to the next lower binary for the same major CUDA
+version.
 
 ## Why
 

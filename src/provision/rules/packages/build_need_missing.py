@@ -4,8 +4,8 @@
 
 Checks the build requirements of flash-attn, causal-conv1d, mamba-ssm, deepspeed and gptqmodel
 (torch, ninja, setuptools, wheel, packaging, psutil) if such a package is locked as source. Before
-the lock is resolved, it warns about those that neither `packages` nor a package of the facts
-brings. The build requirements that a source distribution declares (`requires` of
+the lock is resolved, it warns about those that `packages` does not list and that no listed package
+is known to require. The build requirements that a source distribution declares (`requires` of
 `[build-system]`, otherwise setuptools) are locked with it and need no line in the spec.
 
 ## Why

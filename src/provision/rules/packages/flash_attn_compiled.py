@@ -7,8 +7,8 @@ release page. Its installation downloads one of these wheels if it matches.
 
 ## Why
 
-Compiling flash-attn needs a CUDA toolkit of torch's CUDA major, a lot of memory, and up to several
-hours.
+Compiling flash-attn needs a CUDA toolkit for torch's major CUDA version, a lot of memory, and up to
+several hours.
 
 ## How to fix
 

@@ -3,8 +3,8 @@
 ## What it does
 
 Looks for more than one of opencv-python and its variants (all install `cv2`), and of the cupy
-wheels for CUDA 11, 12 and 13 (all install `cupy`). It also finds a cupy wheel for another CUDA
-major than the requested one.
+wheels for CUDA 11, 12 and 13 (all install `cupy`). It also finds a cupy wheel for a different major
+CUDA version than the requested one.
 
 ## Why
 

@@ -9,7 +9,7 @@ differences. A known name is never reported.
 
 ## Why
 
-Such names are typing errors, or packages that were published under a misspelled name so that people
+Such names are misspellings, or packages that were published under a misspelled name so that people
 install them by mistake.
 
 ## How to fix

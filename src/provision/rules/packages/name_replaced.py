@@ -8,7 +8,7 @@ Looks up names in a table of frequently requested names that do not install what
 ## Why
 
 The name of a module, a project or an old release is not always the name of the package. Some of
-these packages refuse to install, some install nothing, some install somebody else's work.
+these packages refuse to install, some install nothing, and some install somebody else's work.
 
 ## How to fix
 

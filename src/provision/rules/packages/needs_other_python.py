@@ -9,9 +9,9 @@ requires. (A separate rule checks torch.)
 
 ## Why
 
-The resolver finds nothing, or with looser bounds chooses a release that is years older. A release
-that is older than a Python declares no upper bound and has no wheel for it; a lock contains wheels
-only.
+The resolver finds no release or, with looser bounds, chooses a release that is years older. A
+release that is older than a Python declares no upper bound and has no wheel for it; a lock contains
+wheels only.
 
 ## How to fix
 

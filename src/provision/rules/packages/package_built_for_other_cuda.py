@@ -1,13 +1,14 @@
-"""A package is compiled for another CUDA major than torch.
+"""A package is compiled for a different major CUDA version than torch.
 
 ## What it does
 
-Some packages on PyPI have wheels for one CUDA major only: those of vllm are compiled for CUDA 12 up
-to 0.19.1, and for CUDA 13 from 0.20.0 on. The facts have the CUDA majors that the compiled modules
-of vllm, xformers, torchao, sgl-kernel, onnxruntime-gpu, autoawq-kernels and auto-gptq name. The
-lock chooses a torch build of that major if the GPU and its driver support it. The rule combines the
-newest release of the package that the other requirements allow with the torch build that the lock
-chooses for each GPU, and compares their CUDA majors. It does the same with the versions in a lock.
+Some packages on PyPI have wheels for only one major CUDA version: those of vllm are compiled for
+CUDA 12 up to 0.19.1, and for CUDA 13 from 0.20.0 on. The facts have the CUDA majors that the
+compiled modules of vllm, xformers, torchao, sgl-kernel, onnxruntime-gpu, autoawq-kernels and
+auto-gptq name. The lock chooses a torch build of that major if the GPU and its driver support it.
+The rule combines the newest release of the package that the other requirements allow with the torch
+build that the lock chooses for each GPU, and compares their CUDA majors. It does the same with the
+versions in a lock.
 
 ## Why
 

@@ -2,9 +2,9 @@
 
 ## What it does
 
-If no target has an NVIDIA GPU, looks for flash-attn, which is CUDA code only; for `method: qlora`
-and 8-bit optimizers with a bitsandbytes release that supports them on CUDA only; and for
-`optimizer: adamw_torch_fused` with a torch that supports it on CUDA only.
+If no target has an NVIDIA GPU, looks for flash-attn, which consists only of CUDA code; for `method:
+qlora` and 8-bit optimizers with a bitsandbytes release that supports them only on CUDA; and for
+`optimizer: adamw_torch_fused` with a torch that supports it only on CUDA.
 
 ## Why
 

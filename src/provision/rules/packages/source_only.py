@@ -3,21 +3,21 @@
 ## What it does
 
 Looks for packages whose admitted releases have no wheel on the public index, such as flash-attn,
-deepspeed and rouge-score, also if a listed package brings them: hydra-core requires
+deepspeed and rouge-score, including those that a listed package requires: hydra-core requires
 antlr4-python3-runtime 4.9. The finding is a warning if the release is newer than the facts (it may
-have a wheel), and if an older release of the bringing package does without.
+have a wheel), or if an older release of the requiring package does not need it.
 
 ## Why
 
 Only wheels are installed unless a package has `build: true`. A build runs the package's code at
-install time. Pure Python takes seconds; code to compile takes minutes to hours, and needs the tools
-that the finding names.
+install time. Building pure Python takes seconds; compiled code takes minutes to hours, and needs
+the tools that the finding names.
 
 ## How to fix
 
 Write `{name: flash-attn, version: ..., build: true}`, or bind the package to an index that has
-wheels of it. For a package that another one brings, write its name:
-`{name: hydra-core, build: [antlr4-python3-runtime]}`.
+wheels for it. For a dependency of a listed package, name the dependency: `{name: hydra-core, build:
+[antlr4-python3-runtime]}`.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ torchvision works with several from 0.29.1 on.
 
 ## Why
 
-They are compiled against one torch. With another one, the import fails with "operator
+They are compiled against one torch release. With a different one, the import fails with "operator
 torchvision::nms does not exist" or "undefined symbol", or the resolver finds no set of versions.
 
 ## How to fix

@@ -7,13 +7,14 @@ to PyTorch.
 
 ## Why
 
-The lock takes these packages from the PyTorch index of the right CUDA flavour by itself. Bound to
-another index, they are whatever that index serves: in December 2022 a package named torchtriton on
-the public index ran on the machines of everyone who installed the nightly build.
+The lock takes these packages from the PyTorch index for the right CUDA flavour without any setting.
+If they are bound to a different index, they are whatever that index serves: in December 2022 a
+package named torchtriton on the public index ran on the machines of everyone who installed the
+nightly build.
 
 ## How to fix
 
-Remove `index`. If the index is a mirror that you trust, keep it; rules about Pythons and CUDA
+Remove `index`. If the index is a mirror you trust, keep it; rules about Pythons and CUDA
 builds do not check what it serves.
 """
 

@@ -7,7 +7,7 @@ transformers releases refuse to use PyTorch.
 
 ## Why
 
-torch is only an extra of transformers, so an installer installs both without a message. At import,
+torch is only an extra of transformers, so an installer installs both without a warning. At import,
 transformers reports "Disabling PyTorch because PyTorch >= X is required but found Y", and the first
 model class fails with an error that PyTorch was not found.
 

@@ -8,7 +8,7 @@ must be in `secrets` (or `env`), or WANDB_MODE must be offline or disabled.
 
 ## Why
 
-Without a key and without a terminal, training fails at its first step: "api_key not configured
+Without a key and a terminal, training fails at its first step: "api_key not configured
 (no-tty)". It works on a machine where somebody once logged in, and fails on the next one.
 
 ## How to fix

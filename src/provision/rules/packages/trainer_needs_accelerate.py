@@ -13,10 +13,10 @@ different purpose: vllm, diffusers, sentence-transformers.
 
 ## Why
 
-transformers does not depend on accelerate, so an installer leaves it out without a message. The
+transformers does not depend on accelerate, so an installer silently leaves it out. The
 first `TrainingArguments(...)` then fails with "ImportError: Using the `Trainer` with `PyTorch`
 requires `accelerate>=...`". Some releases pass accelerate an argument that is newer than the
-minimum they declare: `Trainer` of 4.52.1 and later fails with a TypeError ("unexpected keyword
+minimum they declare: `Trainer` in 4.52.1 and later fails with a TypeError ("unexpected keyword
 argument 'keep_torch_compile'") before accelerate 1.3.0. The minimum here is the higher of the two.
 Colab has accelerate preinstalled: the same notebook works there and fails on other machines.
 

@@ -6,8 +6,8 @@ Looks in `paths` for $NAME, ${NAME}, %NAME% and ~ inside an absolute path.
 
 ## Why
 
-Shells expand them, programs do not: the path is used as written, and means a folder whose name
-starts with a dollar sign.
+Shells expand them, but programs do not: the path is used as written, and stands for a folder whose
+name starts with a dollar sign.
 
 ## How to fix
 

@@ -1,19 +1,19 @@
-"""A folder belongs to another kind of target.
+"""A folder belongs to a different kind of target.
 
 ## What it does
 
-Finds folders below /content at targets that are not on Colab, and folders below /home/jupyter on
+Finds folders below /content on targets that are not on Colab, and folders below /home/jupyter on
 Colab. Targets may have their own `paths`.
 
 ## Why
 
 /content is Colab's working directory. On Workbench and on other machines it does not exist, and
 only root can create a folder in /. /home/jupyter is the home folder on Workbench, on the data disk;
-on Colab it can be created, but is not kept.
+on Colab it can be created, but does not persist.
 
 ## How to fix
 
-Set `paths` at the target with the folder that exists there; the finding suggests one.
+Set `paths` on the target to the folder that exists there; the finding suggests one.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ Looks up the Pythons for which the allowed torch releases have wheels, on the pl
 
 ## Why
 
-torch is published as wheels only. Without a wheel for this Python, resolving fails with "Could not
+torch is published only as wheels. Without a wheel for this Python, resolving fails with "Could not
 find a version that satisfies the requirement", which names neither the Pythons nor the torch
 releases that would work.
 

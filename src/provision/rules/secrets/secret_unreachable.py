@@ -10,12 +10,12 @@ itself declares and cannot read is an error.
 ## Why
 
 A Workbench instance does not see the variables of your shell, and a laptop does not see the secrets
-stored in Colab. The variable would not be set at that target.
+stored in Colab. The variable would not be set on that target.
 
 ## How to fix
 
 Add a source for each kind of target: `HF_TOKEN: {env: HF_TOKEN, colab: HF_TOKEN, secret:
-projects/p/secrets/hf/versions/3}`. Each target takes the one that it can read. A target that does
+projects/p/secrets/hf/versions/3}`. Each target uses the source that it can read. A target that does
 not need the secret removes it with `secrets: {HF_TOKEN: null}`.
 """
 

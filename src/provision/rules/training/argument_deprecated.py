@@ -7,7 +7,7 @@ exists in all possible releases.
 
 ## Why
 
-The argument works today with a warning, and one of the next releases removes it.
+The argument works today with a warning, and a coming release will remove it.
 
 ## How to fix
 

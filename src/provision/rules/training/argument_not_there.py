@@ -8,7 +8,7 @@ transformers 4.20 to the newest release in the facts.
 ## Why
 
 `TrainingArguments(...)` fails with "got an unexpected keyword argument". transformers 5 removed
-some thirty names that tutorials use: evaluation_strategy, no_cuda, overwrite_output_dir,
+about thirty names that tutorials use: evaluation_strategy, no_cuda, overwrite_output_dir,
 per_gpu_train_batch_size, warmup_ratio.
 
 ## How to fix

@@ -9,9 +9,9 @@ Compares `bf16`, `fp16`, `tf32`, `per_device_train_batch_size`, `optim`, `gradie
 ## Why
 
 The rules, the memory estimate and the verification use the fields. With `bf16: true` under
-`arguments` and without `precision: bf16`, they check another training than the one that runs. With
-both `bf16` and `fp16`, TrainingArguments fails with "At most one of fp16 and bf16 can be True, but
-not both".
+`arguments` and without `precision: bf16`, they check a different training run than the one that
+runs. With both `bf16` and `fp16`, TrainingArguments fails with "At most one of fp16 and bf16 can be
+True, but not both".
 
 `tf32` is accepted together with bf16 and fp16: it applies to the operations that stay in 32 bits.
 

@@ -8,7 +8,7 @@ backend is listed. A spec with unknown packages gives a warning until it is reso
 
 ## Why
 
-Keras 3 does not depend on a backend. Without its backend, `import keras` fails with
+Keras 3 does not install a backend. Without one, `import keras` fails with
 "ModuleNotFoundError: No module named 'tensorflow'". Colab has three backends preinstalled, so the
 same notebook works there and fails on other machines.
 

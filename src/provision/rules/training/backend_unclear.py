@@ -11,11 +11,12 @@ does not use Keras.
 
 Keras reads KERAS_BACKEND, then the machine's own ~/.keras/keras.json, and takes tensorflow if
 neither names a backend. The same program then computes with different libraries on different
-machines, and each backend takes most of the GPU's memory for itself.
+machines, and each backend allocates most of the GPU's memory for itself.
 
 ## How to fix
 
-Set `training.backend` and remove KERAS_BACKEND, or set both to the same name. List one backend.
+Set `training.backend` and remove KERAS_BACKEND, or set both to the same name. List only one
+backend.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""torch.compile of the requested torch does not run on the requested Python.
+"""torch.compile in the requested torch does not run on the requested Python.
 
 ## What it does
 

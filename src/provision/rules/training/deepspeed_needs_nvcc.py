@@ -8,12 +8,12 @@ that target: `cuda_toolkit`, or the toolkit of a Colab runtime.
 ## Why
 
 The fused and CPU optimizers (FusedAdam, and DeepSpeedCPUAdam if the optimizer is offloaded) and
-asynchronous I/O are not part of the package: nvcc of torch's CUDA major compiles them on the
-machine, with ninja and a host compiler. ZeRO with an optimizer of torch needs none of them.
+asynchronous I/O are not part of the package: nvcc for torch's major CUDA version compiles them on
+the machine, with ninja and a host compiler. ZeRO with a torch optimizer does not need them.
 
 ## How to fix
 
-Install a CUDA toolkit of the wheels' CUDA version on the device, or use an optimizer of torch
+Install the CUDA toolkit for the wheels' CUDA version on the device, or use a torch optimizer
 (`zero_allow_untested_optimizer` in DeepSpeed's configuration).
 """
 

@@ -12,8 +12,8 @@ The program fails at its first import, and the verification cannot train: it onl
 
 ## How to fix
 
-Add the package, or correct `framework`. Without `framework`, provision takes what the listed
-packages imply.
+Add the package, or correct `framework`. Without `framework`, provision uses the framework that the
+listed packages imply.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ def _check(context: LintContext) -> Findings:
         if training.launcher in ("torchrun", "accelerate"):
             yield RULE.diagnostic(
                 f"`launcher: {training.launcher}` starts one process for each of {gpu.count} "
-                "GPUs, but `strategy` is none",
+                "GPUs, but `strategy` is `none`",
                 ("training", "launcher"),
                 severity=Severity.INFO,
                 why=(

@@ -1,4 +1,4 @@
-"""training.model.id names a model whose sizes are not known.
+"""training.model.id names a model whose size is unknown.
 
 ## What it does
 

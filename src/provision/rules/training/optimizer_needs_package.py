@@ -9,11 +9,11 @@ the set is resolved.
 
 ## Why
 
-Trainer imports it when training starts, and fails with an ImportError.
+Trainer imports the package when training starts, and fails with an ImportError.
 
 ## How to fix
 
-Add the package that the finding names, or use an optimizer of torch.
+Add the package that the finding names, or use a torch optimizer.
 """
 
 from __future__ import annotations

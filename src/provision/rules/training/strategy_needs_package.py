@@ -7,11 +7,11 @@ For a ZeRO strategy, looks for the deepspeed package, and for FSDP, for a torch 
 
 ## Why
 
-Training fails at its start: "DeepSpeed is not installed", or "FSDP requires PyTorch >= 2.1.0".
+Training fails at startup: "DeepSpeed is not installed", or "FSDP requires PyTorch >= 2.1.0".
 
 ## How to fix
 
-Add `{name: deepspeed, build: true}` (it is published as source only), or use a newer torch.
+Add `{name: deepspeed, build: true}` (it is published only as source), or use a newer torch.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ verifies and exports is `accelerate launch`, with a configuration that enables t
 ## Why
 
 Trainer uses ZeRO only with a configuration, `deepspeed: zero2.json`, and FSDP only with `fsdp`.
-Without them it trains with plain ddp: every GPU then holds the whole model, and the memory
+Without them it trains with plain ddp: every GPU then holds the complete model, and the memory
 estimate, which uses `strategy`, is too low.
 
 ## How to fix

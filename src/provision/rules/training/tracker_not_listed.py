@@ -6,7 +6,7 @@ Looks up the package of each tracker under `report_to`.
 
 ## Why
 
-Trainer fails at its start: "WandbCallback requires wandb to be installed".
+Trainer fails at startup: "WandbCallback requires wandb to be installed".
 
 ## How to fix
 

@@ -11,7 +11,7 @@ the requested GPUs.
 
 ## How to fix
 
-Request a number of GPUs that a machine type has, or set the reservation of the machine.
+Request a number of GPUs that a machine type has, or set the machine's reservation.
 """
 
 from __future__ import annotations

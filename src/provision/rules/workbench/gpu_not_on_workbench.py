@@ -2,7 +2,7 @@
 
 ## What it does
 
-Looks up the GPU among the accelerators of Workbench's API, and reports GPUs that are no longer
+Looks up the GPU among the accelerators in Workbench's API, and reports GPUs that are no longer
 available for new machines.
 
 ## Why

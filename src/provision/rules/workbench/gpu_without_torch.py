@@ -2,7 +2,7 @@
 
 ## What it does
 
-At Workbench targets with a GPU, looks for torch, or the jax or TensorFlow of `training.framework`,
+On Workbench targets with a GPU, looks for torch, or the jax or TensorFlow of `training.framework`,
 among the packages, among their known dependencies, and in the resolved set. In a spec that is not
 resolved yet this is a warning, as an unknown package may depend on one of them.
 
@@ -14,7 +14,7 @@ of them nothing would show that the GPU works, so `plan` refuses.
 
 ## How to fix
 
-Add the one that you train with to `packages`, or set `gpu: none`.
+Add the framework you train with to `packages`, or set `gpu: none`.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ that is started by torchrun or accelerate, outside a notebook.
 
 ## Why
 
-Only activity of Jupyter's kernels counts as use. Load on the CPU or GPU does not: a run in a
-terminal is stopped in the middle when nobody uses a notebook.
+Only Jupyter kernel activity counts as use; CPU or GPU load does not. A run in a terminal is
+therefore stopped in the middle when nobody is using a notebook.
 
 ## How to fix
 

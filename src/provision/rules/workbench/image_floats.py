@@ -7,7 +7,7 @@ Finds Workbench targets that name a family of images instead of an image, or nei
 ## Why
 
 New images in a family are published about every week, with different drivers and libraries. Two
-instances of one spec differ if they were created on different days.
+instances from the same spec differ if they were created on different days.
 
 ## How to fix
 

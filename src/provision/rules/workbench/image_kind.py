@@ -2,8 +2,8 @@
 
 ## What it does
 
-Finds images that are not Workbench images: container images, the host of containers, and Deep
-Learning VM images.
+Finds images that are not Workbench images: container images, the host image for containers, and
+Deep Learning VM images.
 
 ## Why
 
@@ -12,7 +12,7 @@ and tag, and run on a host that the service chooses.
 
 ## How to fix
 
-Use an image of a Workbench family.
+Use an image from a Workbench family.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 ## What it does
 
-Takes the family out of the image's name and looks it up in the table of images.
+Reads the family from the image's name and looks it up in the table of images.
 
 ## Why
 

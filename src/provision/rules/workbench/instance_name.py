@@ -3,7 +3,7 @@
 ## What it does
 
 The name of an instance consists of the names of spec and target, `NAME-TARGET`. Compute Engine
-requires a letter first and at most 63 characters.
+requires that it starts with a letter and has at most 63 characters.
 
 ## Why
 

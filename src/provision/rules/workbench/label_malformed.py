@@ -2,7 +2,7 @@
 
 ## What it does
 
-Checks the form of labels: keys of lower-case letters, digits, hyphens and underscores that start
+Checks the form of labels: keys of lowercase letters, digits, hyphens and underscores that start
 with a letter, values of the same characters, 63 characters each, 64 labels together. Reports labels
 that Workbench sets itself.
 

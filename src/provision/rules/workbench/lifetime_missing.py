@@ -11,7 +11,7 @@ instance whose kernel is busy, or whose notebook was left open.
 
 ## How to fix
 
-Set `max_lifetime` to the longest time that the work may take.
+Set `max_lifetime` to the longest time the work may take.
 """
 
 from __future__ import annotations

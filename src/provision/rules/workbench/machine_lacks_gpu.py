@@ -2,9 +2,9 @@
 
 ## What it does
 
-Compares `machine_type` with `gpu`. G2, A2, A3, A4 and G4 types have a fixed number of one GPU. T4,
-V100 and P4 are attached to N1 types, up to a machine size that depends on the number of GPUs. All
-other types have no GPU.
+Compares `machine_type` with `gpu`. G2, A2, A3, A4 and G4 types have a fixed number of one GPU
+model. T4, V100 and P4 are attached to N1 types, up to a machine size that depends on the number of
+GPUs. All other types have no GPU.
 
 ## Why
 

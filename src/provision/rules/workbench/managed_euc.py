@@ -2,14 +2,14 @@
 
 ## What it does
 
-Finds `managed_euc: true` with a `service_account`, with startup scripts in `metadata`, and on its
-own.
+Finds `managed_euc: true` with a `service_account`, with startup scripts in `metadata`, or alone.
 
 ## Why
 
-With managed end user credentials the machine runs as Google's own service account; one of yours is
-refused, and `startup-script` is not run. In projects that Google has not allowed it for, the script
-that creates and verifies the environment is dropped without an error, so `plan` refuses it.
+With managed end user credentials the machine runs as Google's own service account; your own service
+account is refused, and `startup-script` is not run. In projects that Google has not allowed it for,
+the script that creates and verifies the environment is silently dropped, so `plan` refuses the
+target.
 
 ## How to fix
 

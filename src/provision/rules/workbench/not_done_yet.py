@@ -1,4 +1,4 @@
-"""This version does not support a field at Workbench targets.
+"""This version does not support a field on Workbench targets.
 
 ## What it does
 
@@ -8,7 +8,7 @@ kinds too), and images that are containers.
 ## Why
 
 The spec language has both, but this version does not implement them: `plan` refuses the target, so
-that no field is without effect.
+that every field has an effect.
 
 ## How to fix
 

@@ -2,19 +2,18 @@
 
 ## What it does
 
-At Workbench targets, finds indexes and mirrors that are folders of this machine (`file://`), and
-secrets that only other kinds of targets can read (`env`, `colab`). An index or a secret that serves
-a target of another kind in the same spec is a warning.
+On Workbench targets, finds indexes and mirrors that are folders on this machine (`file://`), and
+secrets that only other kinds of targets can read (`env`, `colab`). An index or a secret that a
+target of a different kind in the same spec uses is a warning.
 
 ## Why
 
-The instance installs by itself, on another machine: it cannot read your folders or your environment
-variables, and it reads secrets from Secret Manager with its service account. `plan` refuses the
-target.
+The packages are installed on the instance, which cannot read your folders or your environment
+variables; it reads secrets from Secret Manager with its service account. `plan` refuses the target.
 
 ## How to fix
 
-Serve the index over http and set that address, or set a mirror of it under `mirrors`. Store the
+Serve the index over http and set that address, or set a mirror for it under `mirrors`. Store the
 secret in Secret Manager and set `{secret: projects/PROJECT/secrets/NAME/versions/1}`.
 """
 

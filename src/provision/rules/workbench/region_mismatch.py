@@ -8,13 +8,13 @@ and in multi-regions are accepted.
 
 ## Why
 
-A subnet serves one region, and a disk is encrypted with a key of the same region. In any other zone
-Google Cloud rejects the instance.
+A subnet is in one region, and a disk is encrypted with a key in the same region. Google Cloud
+rejects an instance in a zone of a different region.
 
 ## How to fix
 
 Use only zones in that region, or a subnet and a key in the region of the zones. For zones in
-several regions remove `subnet`, or create a target for each region.
+several regions, remove `subnet`, or create a target for each region.
 """
 
 from __future__ import annotations

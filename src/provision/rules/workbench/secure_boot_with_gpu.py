@@ -2,12 +2,12 @@
 
 ## What it does
 
-Compares `shielded.secure_boot` on a target with a GPU with the image: its driver is signed only
-since a certain date, or not at all.
+Compares `shielded.secure_boot` on a target with a GPU with the image: its driver is signed only in
+images from a certain date on, or not at all.
 
 ## Why
 
-Secure Boot loads signed modules only. The machine starts, but the driver does not, and nvidia-smi
+Secure Boot loads only signed modules. The machine starts, but the driver does not, and nvidia-smi
 fails.
 
 ## How to fix

@@ -2,8 +2,8 @@
 
 ## What it does
 
-Finds Workbench targets that set no service account, or the default one of Compute Engine or App
-Engine.
+Finds Workbench targets that do not set a service account, or set the default one of Compute Engine
+or App Engine.
 
 ## Why
 
@@ -12,7 +12,7 @@ everything. Whoever opens the notebook acts with its permissions.
 
 ## How to fix
 
-Create a service account that can read and write the bucket, and nothing more: `gcloud iam
+Create a service account that can only read and write the bucket: `gcloud iam
 service-accounts create NAME`.
 """
 

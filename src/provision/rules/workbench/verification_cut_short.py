@@ -11,7 +11,7 @@ that stops first gives no verdict.
 
 ## How to fix
 
-Make both longer than `verify.timeout`, or the timeout shorter.
+Make both longer than `verify.timeout`, or make the timeout shorter.
 """
 
 from __future__ import annotations

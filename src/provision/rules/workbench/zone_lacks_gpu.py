@@ -3,16 +3,16 @@
 ## What it does
 
 Looks up each zone in the table of GPUs per zone. It is an error if no zone of the target offers the
-GPU, a warning if another one does.
+GPU, a warning if a different zone does.
 
 ## Why
 
-An instance cannot be created in that zone, whatever the quota; only the next zone of the list is
+An instance cannot be created in that zone, whatever the quota; only the next zone in the list is
 tried.
 
 ## How to fix
 
-Use the zones that the finding names: in the same region if possible, else the nearest.
+Use the zones that the finding names: in the same region if possible, otherwise the nearest ones.
 """
 
 from __future__ import annotations

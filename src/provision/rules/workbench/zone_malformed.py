@@ -10,7 +10,7 @@ An instance is created in a zone, never in a region. Google Cloud rejects any ot
 
 ## How to fix
 
-List zones of the region, in the order in which they are to be tried.
+List zones in the region, in the order in which to try them.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ def _products(given: JudgeInput) -> Judgement:
         ):
             return fails(
                 f"{name} matrix products{sizes[size]} are wrong: relative error {error} (limit "
-                f"{bound.value:g}), {outside} elements are outside torch's tolerances",
+                f"{bound.value:g}), elements outside torch's tolerances: {outside}",
                 expected,
                 observed,
                 "the BLAS library or the device is faulty, or a variable forces reduced precision",

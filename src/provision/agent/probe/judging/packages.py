@@ -50,7 +50,7 @@ def _interpreter(given: JudgeInput) -> Judgement:
     ):
         return fails(
             f"{given['_python.executable']} uses the packages of {given['_python.prefix']} "
-            "instead of those of its own environment",
+            "instead of the packages of its environment",
             expected,
             observed,
             "the environment's pyvenv.cfg is missing or damaged, or PYTHONHOME is set",
