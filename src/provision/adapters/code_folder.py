@@ -118,11 +118,8 @@ def read_code(
         files.append(file)
         contents[path] = content
     if not files and not problems:
-        problems.append(
-            CodeProblem(
-                f"{folder} contains no files", "add files to git, or use a different folder"
-            )
-        )
+        hint = "add files to git, or use a different folder"
+        problems.append(CodeProblem(f"{folder} contains no files", hint))
     changed = [path for path in listing.changed if not is_excluded(path, exclude)]
     made = (*exclude, *_IGNORED_FOLDERS, *_IGNORED_FILES)
     left_out = [path for path in listing.untracked if not is_excluded(path, made)]
@@ -263,8 +260,8 @@ def _find_size_problem(
     if of_package:
         hint = "move data and checkpoints out of the folder of the package"
     return CodeProblem(
-        f"the code has {total / 2**20:.1f} MiB in {pluralize(len(paths), 'file')}, above the limit "
-        f"of {MAX_BYTES >> 20} MiB; the largest: {named}",
+        f"the code has {total / 2**20:.1f} MiB in {pluralize(len(paths), 'file')}, which is above "
+        f"the limit of {MAX_BYTES >> 20} MiB; the largest: {named}",
         hint,
     )
 
