@@ -75,7 +75,7 @@ def test_kept_then_given_back(place: Bench, account: Account) -> None:
     assert kept.returncode == 0, kept.stdout + kept.stderr
     assert (len(account.plane.granted), len(account.plane.running)) == (1, 1)
     session = resources(place)["spec/colab#session"]["session"]
-    assert f"running      {session} at Colab" in kept.stdout
+    assert f"running      {session} on Colab" in kept.stdout
     gone = place.run("destroy", "spec.yaml", "--yes", timeout=600)
     assert gone.returncode == 0, gone.stdout + gone.stderr
     assert account.plane.running == {}

@@ -106,7 +106,7 @@ def test_a_conflict_names_the_file_that_asked(bench: Bench) -> None:
         bench,
         1,
         "incompatible",
-        "loosen one",
+        "relax one",
         "base.yaml:4:5 requires beta",
         "spec.yaml:2:12 requires gamma",
     )

@@ -167,7 +167,7 @@ def test_what_cannot_be_used_is_a_finding(project: Bench) -> None:
         PROJECT.replace("beta", "beta @ https://example.com/beta.whl"): "requires beta from a URL",
         PROJECT + '[tool.uv.sources]\nbeta = { path = "../b" }\n': "takes beta from elsewhere",
         PROJECT.replace('version = "1.0"', 'dynamic = ["version"]'): "dynamic fields: version",
-        "[project\n": "is not TOML",
+        "[project\n": "is not valid TOML",
     }.items():
         write_package(folder / "libs/ours", project=changed)
         assert words in refused(project, "{name: ours, path: libs/ours}"), changed
