@@ -76,7 +76,7 @@ def refused(bench: Bench, package: str, verb: str = "lint") -> str:
     done = bench.run(verb, "spec.yaml")
     assert done.returncode in (1, 2), done.stdout + done.stderr
     assert "Traceback" not in done.stderr
-    return done.stdout + done.stderr
+    return " ".join((done.stdout + done.stderr).split())
 
 
 def test_a_folder_is_locked_by_its_requirements_and_built_again_after_an_edit(
@@ -217,6 +217,7 @@ def test_a_runtime_gets_a_wheel_of_the_same_files(project: Bench) -> None:
         assert document["expectations"]["sources"]["ours"]["editable"] is False
         return {name: zipfile.ZipFile(io.BytesIO(archive.read(name))).read("ours.py")}
 
+    assert "wheel: ours from libs/ours" in project.run("plan", "spec.yaml").stdout
     first = wheels()
     assert first == {"ours-1.0-py3-none-any.whl": b"BUILT_WITH = 1"}
     write_package(project.folder / "libs/ours", 2)
