@@ -159,13 +159,13 @@ def test_what_cannot_be_used_is_a_finding(project: Bench) -> None:
         "./missing-1.0-py3-none-any.whl": "does not exist",
         "./x-1.0-py3-none-any.whl": "is not a wheel",
         "{name: ours, path: empty}": "has no pyproject.toml",
-        "{name: theirs, path: libs/ours}": "is the package ours, not theirs",
+        "{name: theirs, path: libs/ours}": "contains the package ours, not theirs",
     }.items():
         assert words in refused(project, package), package
     for changed, words in {
         PROJECT + 'requires-python = "<3"\n': "requires Python <3",
         PROJECT.replace("beta", "beta @ https://example.com/beta.whl"): "requires beta from a URL",
-        PROJECT + '[tool.uv.sources]\nbeta = { path = "../b" }\n': "takes beta from elsewhere",
+        PROJECT + '[tool.uv.sources]\nbeta = { path = "../b" }\n': "takes beta from a different source",
         PROJECT.replace('version = "1.0"', 'dynamic = ["version"]'): "dynamic fields: version",
         "[project\n": "is not TOML",
     }.items():
