@@ -3,6 +3,7 @@
 import argparse
 import json
 import os
+from pathlib import Path
 
 import numpy as np
 from linear import Line
@@ -22,6 +23,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--max_steps", type=int, default=100)
     line, loss = train(parser.parse_args().max_steps)
-    with open("model.json", "w") as file:
-        json.dump({"slope": line.slope, "offset": line.offset}, file)
+    model = {"slope": line.slope, "offset": line.offset}
+    Path("model.json").write_text(json.dumps(model))
     print(f"loss {loss:.3g}", "with a token" if os.environ.get("HF_TOKEN") else "without a token")

@@ -171,7 +171,7 @@ def test_too_much_code_is_refused_with_what_is_large(repository: Path) -> None:
     (repository / ".git/info/attributes").write_text("* -text\n")
     git(repository, "update-index", "--add", "--cacheinfo", "100644", "0" * 39 + "1", "big.bin")
     code = read(repository)
-    assert "which is above the limit of 100 MiB; the largest: big.bin (100.0 MiB)" in why(code)
+    assert "above the limit of 100 MiB; the largest: big.bin (100.0 MiB)" in why(code)
     assert (code.manifest.files, code.contents) == ((), {})
 
 

@@ -159,7 +159,7 @@ def test_every_command_that_says_something_can_say_it_as_json(name: str) -> None
         (["completion", "tcsh"], "'bash', 'zsh', 'fish'"),
         (["run", "spec.yaml"], "write it after --"),
         (["run", "a.yaml", "b.yaml", "--", "true"], "unexpected extra argument (b.yaml)"),
-        (["run", "spec.yaml", "--"], "no program is named"),
+        (["run", "spec.yaml", "--"], "no program is given"),
         (["run", "spec.yaml", "--target", "--", "true"], "Option '--target' requires an argument"),
         (["run", "spec.yaml", "--targt", "local", "--", "true"], "No such option '--targt'"),
     ],

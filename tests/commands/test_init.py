@@ -90,7 +90,7 @@ def test_every_gpu_gives_a_spec_without_errors_or_a_refusal(tmp_path: Path) -> N
             ["Colab does not offer V100", "use one of none, T4, L4, A100-40GB"],
         ),
         (["--gpu", "RTX-4090", "-t", "workbench"], ["Workbench does not offer RTX-4090", "V100"]),
-        (["--gpu", "T4:2", "-t", "colab"], ["a Colab runtime has one GPU", "set gpu: T4"]),
+        (["--gpu", "T4:2", "-t", "colab"], ["a Colab runtime has only one GPU", "set `gpu: T4`"]),
         (
             ["--gpu", "L4:3", "-t", "workbench"],
             ["there is no Workbench machine type with 3 x L4", "2, 4, 8"],
@@ -191,7 +191,7 @@ def test_packages_of_conda_need_a_target_that_conda_creates(bench: Bench) -> Non
     assert done.returncode == 0, done.stderr
     assert "conda_packages" not in written(bench)
     assert "environment.yml:3:5: ffmpeg: left out\n" in done.stderr
-    assert "a target {kind: local, manager: conda}" in done.stderr
+    assert "add a target with `{kind: local, manager: conda}`" in done.stderr
 
 
 def test_the_starter_spec_has_what_init_replaces(bench: Bench) -> None:

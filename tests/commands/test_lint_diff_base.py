@@ -353,10 +353,10 @@ def test_the_summary_has_prices_and_what_would_be_replaced(repository: Repositor
     assert [line.replace("\\", "") for line in table] == [
         "| target | price before | price after | would be replaced |",
         (
-            "| a/wb | $0.85 an hour (g2-standard-8, us-central1) "
-            "| $1.00 an hour (g2-standard-12, us-central1) | data_disk |"
+            "| a/wb | $0.85 per hour (g2-standard-8, us-central1) "
+            "| $1.00 per hour (g2-standard-12, us-central1) | data_disk |"
         ),
-        "| d/wb | no target | $1.00 an hour (g2-standard-12, us-central1) | no |",
+        "| d/wb | no target | $1.00 per hour (g2-standard-12, us-central1) | no |",
     ]
     assert "without disks and traffic" in text
     same = lint(repository.folder, "b.yaml", "--diff-base", "main", "--output-format", "markdown")

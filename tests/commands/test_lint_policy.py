@@ -116,7 +116,7 @@ def test_protected_rules_cannot_be_accepted(tmp_path: Path) -> None:
         ),
         ("[policy]\nmax-hourly-cost = 0\n", "0 allows no machine"),
         ("[policy]\nmax-hourly-cost = nan\n", "nan allows no machine"),
-        ('[policy]\nmax-hourly-cost = "2"\n', "expected US dollars"),
+        ('[policy]\nmax-hourly-cost = "2"\n', "expected an amount in US dollars"),
         ('[policy]\ngpus = ["L5"]\n', "there is no GPU L5"),
         ('[policy]\ngpus = "L4"\n', "expected a list of strings"),
         ('[policy]\nmachine-families = ["g3"]\n', "there is no machine family g3"),

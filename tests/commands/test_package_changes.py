@@ -86,7 +86,7 @@ def test_a_removed_package_takes_what_only_it_needed(aged: Bench) -> None:
         (("remove", "led"), "not among the packages"),
         (("remove", "lead>=1"), "without extras or a version"),
         (("add", "fresh", "--yes"), "--yes needs --apply"),
-        (("add", "fresh", "other.yaml"), "two specs are named"),
+        (("add", "fresh", "other.yaml"), "only one spec is allowed"),
         (("add",), "name a package"),
     ],
 )

@@ -80,11 +80,11 @@ from tests.notebook_rig import (
         ),
         (
             of_reading("host.cpus", 2, key="host.cpus_there"),
-            "host.cpus_there has class context; the probe writes no such reading",
+            "host.cpus_there has class context, but the probe writes no such reading",
         ),
         (
             at("readings", 0, "key", value="zzz"),
-            "or not in the order in which the probe writes them",
+            "or are not in the order in which the probe writes them",
         ),
         (at("subject", "proof", value="hf-trainer"), "its proof is hf-trainer"),
         (at("tier", value="inventory"), "its tier is inventory"),

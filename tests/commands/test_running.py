@@ -56,7 +56,7 @@ def test_a_recorded_instance_is_told_with_its_price_and_the_next_commands() -> N
     state = create_empty_state("x").with_record("spec/wb", "instance", INSTANCE.to_json())
     first, second, third = leftover_notice(place(), Ledger(state)).splitlines()
     assert first.startswith(
-        "provision-spec-wb in us-central1-a keeps running and costs $0.71 an hour in us-central1 ("
+        "provision-spec-wb in us-central1-a keeps running and costs $0.71 per hour in us-central1 ("
     )
     assert second == "wait for it: provision attach 'my spec.yaml' --target wb"
     assert third == "remove it: provision destroy 'my spec.yaml' --target wb"

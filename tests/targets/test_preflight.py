@@ -102,7 +102,7 @@ def test_it_names_the_size_of_the_download_as_far_as_it_is_known() -> None:
     assert sized(5_000_000, None) == (
         f"downloads about 5 MB for 1 package, plus 1 package of unknown size (p1); {end}",
     )
-    assert sized(20 * 10**9)[1].endswith("has only 10 GiB of free disk")
+    assert sized(20 * 10**9)[1].endswith("has only 10 GiB of free disk space")
 
 
 def test_plan_warns_and_pip_of_the_environment_refuses(bench: Bench) -> None:

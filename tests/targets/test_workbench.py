@@ -409,7 +409,7 @@ class TestMachine:
         chosen = chosen_machine(place())
         assert chosen.machine_type == "g2-standard-4"
         assert re.fullmatch(
-            r"\$0\.7\d an hour in us-central1 \(20\d\d-\d\d-\d\d\), without disks and traffic",
+            r"\$0\.7\d per hour in us-central1 \(20\d\d-\d\d-\d\d\), without disks and traffic",
             chosen.price,
         )
 
@@ -560,7 +560,7 @@ class TestPlan:
     @pytest.mark.parametrize(
         ("target", "fields", "words"),
         [
-            ({"bucket": None}, {}, "bucket is not set"),
+            ({"bucket": None}, {}, "`bucket` is not set"),
             ({"managed_euc": True}, {}, "managed end user credentials"),
             ({"image": "us-docker.pkg.dev/x/y:1"}, {}, "container images"),
             ({"subnet": "s", "zones": ["us-central1-a", "us-east1-b"]}, {}, "several"),

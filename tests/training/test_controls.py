@@ -257,7 +257,7 @@ def test_rows_that_are_lost_on_disk_are_seen(told: dict[str, list[str]]) -> None
         ("an adapter that learns", "pass", "learns, leaves the base model unchanged and reloads"),
         ("an adapter that does not learn", "fail", "does not learn"),
         ("an adapter whose base is trained", "fail", "changes the weights of the base model"),
-        ("an adapter that is saved otherwise", "fail", "gives other results after it was saved"),
+        ("an adapter that is saved otherwise", "fail", "gives different results after a reload"),
     ],
 )
 def test_what_is_wrong_with_an_adapter_is_told(

@@ -229,7 +229,7 @@ def test_a_stage_that_died_shows_its_last_output_with_v() -> None:
         ],
     )
     text = render_text(document, False, 80, True, PATH)
-    assert "died with SIGBUS" in text
+    assert "ended by SIGBUS" in text
     assert "    bus error\n" in text
 
 

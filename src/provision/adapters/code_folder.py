@@ -256,7 +256,7 @@ def _find_size_problem(
         return None
     largest = sorted(sizes, key=lambda path: -sizes[path])[:_MAX_NAMED]
     named = ", ".join(f"{escape_line(path)} ({sizes[path] / 2**20:.1f} MiB)" for path in largest)
-    hint = "add data and checkpoints to `code.exclude`, and keep them in a folder of `paths`"
+    hint = "add data and checkpoints to `code.exclude`, and keep them in a folder under `paths`"
     if of_package:
         hint = "move data and checkpoints out of the folder of the package"
     return CodeProblem(

@@ -971,7 +971,7 @@ def test_a_host_reading_that_raises_is_unknown_and_not_a_failure(
         (
             "memory",
             (
-                "largest saving: training.batch_size: 1 saves about 1 GiB; or rehearse on a "
+                "largest saving: training.batch_size: 1 saves about 1 GiB; or run the rehearsal on a "
                 "target with more memory"
             ),
         ),

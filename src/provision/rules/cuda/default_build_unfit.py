@@ -2,10 +2,10 @@
 
 ## What it does
 
-If `cuda` is not set, takes the newest torch that the bounds and the Python version admit, and checks
-whether its default build (the one without a tag, which `pip install torch` gets) runs on the GPU
-and on the known driver of the target. A spec that computes with jax or TensorFlow and has no torch
-is not checked.
+If `cuda` is not set, takes the newest torch that the bounds and the Python version admit, and
+checks whether its default build (the one without a tag, which `pip install torch` gets) runs on the
+GPU and on the known driver of the target. A spec that computes with jax or TensorFlow and has no
+torch is not checked.
 
 ## Why
 
