@@ -76,7 +76,7 @@ def refused(bench: Bench, package: str, verb: str = "lint") -> str:
     done = bench.run(verb, "spec.yaml")
     assert done.returncode in (1, 2), done.stdout + done.stderr
     assert "Traceback" not in done.stderr
-    return done.stdout + done.stderr
+    return " ".join((done.stdout + done.stderr).split())
 
 
 def test_a_folder_is_locked_by_its_requirements_and_built_again_after_an_edit(
@@ -159,13 +159,13 @@ def test_what_cannot_be_used_is_a_finding(project: Bench) -> None:
         "./missing-1.0-py3-none-any.whl": "does not exist",
         "./x-1.0-py3-none-any.whl": "is not a wheel",
         "{name: ours, path: empty}": "has no pyproject.toml",
-        "{name: theirs, path: libs/ours}": "is the package ours, not theirs",
+        "{name: theirs, path: libs/ours}": "contains the package ours, not theirs",
     }.items():
         assert words in refused(project, package), package
     for changed, words in {
         PROJECT + 'requires-python = "<3"\n': "requires Python <3",
         PROJECT.replace("beta", "beta @ https://example.com/beta.whl"): "requires beta from a URL",
-        PROJECT + '[tool.uv.sources]\nbeta = { path = "../b" }\n': "takes beta from elsewhere",
+        PROJECT + '[tool.uv.sources]\nbeta = { path = "../b" }\n': "takes beta from a different source",
         PROJECT.replace('version = "1.0"', 'dynamic = ["version"]'): "dynamic fields: version",
         "[project\n": "is not valid TOML",
     }.items():
@@ -217,6 +217,7 @@ def test_a_runtime_gets_a_wheel_of_the_same_files(project: Bench) -> None:
         assert document["expectations"]["sources"]["ours"]["editable"] is False
         return {name: zipfile.ZipFile(io.BytesIO(archive.read(name))).read("ours.py")}
 
+    assert "wheel: ours from libs/ours" in project.run("plan", "spec.yaml").stdout
     first = wheels()
     assert first == {"ours-1.0-py3-none-any.whl": b"BUILT_WITH = 1"}
     write_package(project.folder / "libs/ours", 2)

@@ -69,6 +69,14 @@ class PackageSource:
     wheel: BuiltWheel | None = None
 
     @property
+    def description(self) -> str:
+        """The origin for people."""
+        if self.path is None:
+            return f"{self.git} at {self.commit[:12]}"
+        path = self.path.relative_to(self.root).as_posix()
+        return f"{path} (editable)" if self.editable else path
+
+    @property
     def is_wheel(self) -> bool:
         """True for a wheel file."""
         return self.path is not None and self.path.suffix == ".whl"
