@@ -81,7 +81,7 @@ def test_the_nearest_machine_type_is_offered_and_fits(ask: Ask) -> None:
             assert judged.area("GCP") == []
             continue
         finding = judged.one("GCP002")
-        assert f"set machine_type: {meant}" in finding.help
+        assert f"set `machine_type: {meant}`" in finding.help
         assert finding.fix is not None
         (text,) = judged.source.apply_fixes([finding.fix]).values()
         assert ask(text).area("GCP") == []

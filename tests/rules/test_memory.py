@@ -167,7 +167,7 @@ def test_what_may_be_quantized_is_a_note(ask: Ask, package: str) -> None:
 
 def test_sharding_is_named_where_there_are_several_cards(ask: Ask) -> None:
     assert (
-        "strategy: fsdp saves"
+        "`strategy: fsdp` (saves"
         in ask(spec("A100-80GB:8", "precision: bf16, model: {parameters: 7B}")).one("MEM001").help
     )
 
@@ -237,7 +237,7 @@ def test_a_shape_with_more_ram_is_offered(ask: Ask) -> None:
 def test_a_machine_type_with_more_ram_is_offered(ask: Ask) -> None:
     judged = ask(example_spec("gpu: L4\nrequires: {ram: 100GiB}\n"))
     finding = judged.one("MEM003")
-    assert "set machine_type: g2-standard-32, which has 128 GiB" in finding.help
+    assert "set `machine_type: g2-standard-32`, which has 128 GiB" in finding.help
     assert finding.fix is not None
     (text,) = judged.source.apply_fixes([finding.fix]).values()
     assert "MEM003" not in ask(text).ids

@@ -169,7 +169,7 @@ OF_SEVERAL_CARDS = [
     Row("N01", "fail", {"numerics.device": "cuda", **eight(ERRORS, c5={"numerics.fp32_outside": 3})}, EIGHT, f"on {SIXTH}, 1 of 8 cards: fp32 matrix products are"),
     Row("N01", "fail", {"numerics.device": "cuda", **eight(ERRORS, c5={"numerics.bf16_large_error": "nan"})}, EIGHT, f"on {SIXTH}, 1 of 8 cards: bf16"),
     Row("N06", "pass", eight({"numerics.repeats": True}), EIGHT, "the same on all 8 cards"),
-    Row("N06", "fail", eight({"numerics.repeats": True}, c5={"numerics.repeats": False}), EIGHT, f"on {SIXTH}, 1 of 8 cards: the same matrix product twice"),
+    Row("N06", "fail", eight({"numerics.repeats": True}, c5={"numerics.repeats": False}), EIGHT, f"on {SIXTH}, 1 of 8 cards: two computations of the same matrix product"),
     Row("M01", "pass", eight(FULL), EIGHT, "the same on all 8 cards"),
     Row("M01", "fail", eight(FULL, c5={"memory.held_bytes": 100 * GIB}), EIGHT, f"on {SIXTH}, 1 of 8 cards: only 100 GiB of 126 GiB"),
     Row("M01", "warn", eight(FULL, c5={"memory.free_bytes": 100 * GIB}), EIGHT, f"on {SIXTH}, 1 of 8 cards: only 100 GiB of 141 GiB is free"),

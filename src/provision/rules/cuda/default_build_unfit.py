@@ -106,6 +106,7 @@ RULE = Rule(
         "pytorch/pytorch#168065",
     ),
     check=_check,
+    reads_settings=True,
     bad=examples(
         'gpu: «V100»\npython: "3.12"\npackages: [torch]\n',
         'gpu: «P100»\ncuda: auto\npython: "3.12"\npackages: ["torch>=2.6,<2.11"]\n',

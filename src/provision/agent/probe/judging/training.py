@@ -46,12 +46,8 @@ def _of_the_kind(error: Any, declared: str) -> bool:
 
 def _arithmetic(error: Any) -> str:
     return next(
-        (
-            f"which is typical of {name}"
-            for name, (low, high) in _BANDS.items()
-            if low <= error < high
-        ),
-        "which no known format has",
+        (f"typical of {name}" for name, (low, high) in _BANDS.items() if low <= error < high),
+        "typical of no known format",
     )
 
 
