@@ -22,7 +22,7 @@ PYTEST = $(LOCAL) sh support/run_tests.sh $(BIN)/python -m pytest -n $(JOBS) --d
 PKG_TESTS = $(or $(strip $(wildcard tests/$(PKG)) $(shell grep -rlE "^(from|import) provision\.$(PKG)\b" tests --include="test_*.py")),\
 	$(error no test imports provision.$(PKG): name a package of src/provision, as in PKG=lock))
 
-.PHONY: demo apply sandbox test test-quick test-long test-device check structure bench bench-lock facts remake docs clean
+.PHONY: demo apply sandbox test test-quick test-long test-device check structure bench bench-lock facts remake refresh docs clean
 
 demo: $(VENV)/.installed
 	@PROVISION="$(CURDIR)/$(BIN)/provision" sh examples/demo/demo.sh
@@ -78,7 +78,11 @@ facts: $(VENV)/.developed
 
 # What machines can read of the facts, compared with the package index of pip's configuration: docs/reference/facts.md.
 remake: $(VENV)/.developed
-	$(LOCAL) sh -c 'for table in torch transformers packages cuda cuda_wheels source_only tensorflow models windows vertex; do $(BIN)/python support/remake_$$table.py --check || code=1; done; $(BIN)/python support/read_training_arguments.py --check || code=1; exit $${code:-0}'
+	$(LOCAL) sh -c 'for table in torch transformers packages cuda cuda_wheels source_only tensorflow jax models windows vertex; do $(BIN)/python support/remake_$$table.py --check || code=1; done; $(BIN)/python support/read_training_arguments.py --check || code=1; exit $${code:-0}'
+
+# The same tables written anew, with all that is generated from them. .cache/refresh.md lists the rows and golden findings that changed.
+refresh: $(VENV)/.developed
+	$(LOCAL) sh support/refresh_facts.sh $(BIN)
 
 docs: $(VENV)/.developed
 	$(BIN)/python support/render_docs.py

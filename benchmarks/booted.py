@@ -25,7 +25,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from provision import verification
 from provision.adapters import RealSystem
 from provision.commands.apply import ApplyOptions, apply
 from provision.commands.shared.load import load_spec
@@ -33,6 +32,7 @@ from provision.commands.shared.sandbox_spec import build_sandbox_spec
 from provision.sandbox.namespace_booter import NamespaceBooter
 from provision.sandbox.serve import serve
 from provision.sandbox.store import Store
+from provision.verification import device_files
 
 _MAKING = "provision_device/device/making.py"
 _IN_PLACE = "provision: packages: "
@@ -133,8 +133,8 @@ def main(way: str, path: Path) -> int:
     """Boot a device and say what it took; 1 with its console where the packages did not come in
     place.
     """
-    changed = _device(way, verification.workbench_zipapp())
-    verification.workbench_zipapp = lambda: changed
+    changed = _device(way, device_files.workbench_zipapp())
+    device_files.workbench_zipapp = lambda: changed
     booter = _Timed(path.parent / ".provision" / "sandbox")
     with serve(booter.folder, booter=booter) as running:
         world = RealSystem(endpoints=running.endpoints)

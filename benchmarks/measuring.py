@@ -423,6 +423,7 @@ PROMISES: dict[Promise, Measure] = {
         None,
     ): _pip,
     Promise("verify", "provision verify, quick", "", Figure.CPU, 30): _verify,
+    Promise("verify-keras", "the same with Keras", "", Figure.CPU, 40): probing.keras,
     Promise(
         "verify-overhead", "the probe, quick", "what its checks took, summed", Figure.WALL_ADDED, 1
     ): probing.overhead,

@@ -9,9 +9,17 @@ import sys
 from pathlib import Path
 
 from benchmarks.timing import Call, Cost, Unmeasured, cost, median, repeat
-from benchmarks.workshop import Workshop
+from benchmarks.workshop import ROOT, Workshop
 
 _ROUNDS = 5
+
+
+def keras(workshop: Workshop) -> tuple[Cost, Cost | None]:
+    """`provision verify` of specs/keras.yaml on the CPU, whose environment is made before."""
+    spec = workshop.project("keras", locked=False)
+    spec.write_text((ROOT / "specs" / "keras.yaml").read_text())
+    cost(workshop.script("provision", "apply", str(spec), "--yes"))
+    return cost(workshop.script("provision", "verify", str(spec))), None
 
 
 def env(workshop: Workshop) -> tuple[Cost, Cost | None]:

@@ -86,6 +86,8 @@ def table(path: Path) -> dict[str, Any]:
     """Return a table with its columns and rows, without the keys for its editors."""
     text = path.read_text(encoding="utf-8")
     content = yaml.load(text, yaml.CSafeLoader)
+    if cut := next(cut_texts(content), None):
+        raise SystemExit(f"{path.name}: quote the text before `, {cut}`, which YAML takes as a key")
     lost = [key for key in (*EVIDENCE, "keys") if key not in content]
     if lost:
         raise SystemExit(f"{path.name}: the table lacks {', '.join(lost)}")
@@ -101,6 +103,16 @@ def table(path: Path) -> dict[str, Any]:
     }
     kept = {key: flat(value) for key, value in content.items() if key not in FOR_READERS}
     return {"about": about, **kept, **sheet}
+
+
+def cut_texts(value: Any) -> Iterator[str]:
+    """Yield what follows a comma in a text without quotes: a key with spaces, without a value."""
+    for key, item in value.items() if isinstance(value, dict) else ():
+        if item is None and " " in str(key):
+            yield str(key)
+        yield from cut_texts(item)
+    for item in value if isinstance(value, list) else ():
+        yield from cut_texts(item)
 
 
 def rows_of(path: Path, types: dict[str, str]) -> Iterator[list[Any]]:

@@ -14,7 +14,7 @@ import pytest
 
 from provision.adapters import RealSystem
 from provision.state import dumps, loads
-from provision.verification import digest_of_expectations, probe_digest
+from provision.verification.device_files import digest_of_expectations, probe_digest
 from tests.rig import Bench
 from tests.support import make_once
 

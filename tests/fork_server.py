@@ -303,11 +303,11 @@ def import_all() -> None:
         if module.name.split(".")[1] not in (*_ON_DEVICE, "__main__"):
             import_module(module.name)
     # What is made at the first use of the spec, of the tables, of the pages and of the agent.
-    from provision import verification
     from provision.assets import find_asset
     from provision.facts import load_facts
     from provision.field_types import StrictModel
     from provision.kinds import REGISTRY
+    from provision.verification import device_files
     from provision.views.report.html import template_environment
 
     for model in (*StrictModel.__subclasses__(), *(kind.model for kind in REGISTRY.kinds)):
@@ -316,7 +316,7 @@ def import_all() -> None:
     for page in find_asset("templates/report.html.j2").parent.glob("*.html.j2"):
         template_environment().get_template(page.name)
     for name in ("probe_digest", "probe_zipapp", "installer_zipapp", "notebook_zipapp"):
-        getattr(verification, name)()
+        getattr(device_files, name)()
     gc.freeze()
 
 

@@ -28,7 +28,7 @@ from provision.commands.shared.report_import import ImportedReport, import_repor
 from provision.commands.shared.target_plans import get_driver_and_context
 from provision.errors import LockError, ProvisionError, Refused
 from provision.targets import TargetContext
-from provision.verification import expectations_of, probe_digest, probe_zipapp
+from provision.verification.device_files import expectations_of, probe_digest, probe_zipapp
 from tests.applied_project import bind
 from tests.rig import Bench, small_spec
 from tests.support import with_bytecode

@@ -87,12 +87,13 @@ def build_wheel(folder, config_settings=None, metadata_directory=None):
     told = {}
     exec(code, told)
     stem = f"{told['NAME']}-{told['VERSION']}"
-    with zipfile.ZipFile(Path(folder) / f"{stem}-py3-none-any.whl", "w") as archive:
+    wheel = f"{stem}-{told.get('TAG', 'py3-none-any')}.whl"
+    with zipfile.ZipFile(Path(folder) / wheel, "w") as archive:
         archive.writestr(f"{told['NAME']}.py", f"BUILT_WITH = {told['SEEN']!r}")
         archive.writestr(f"{stem}.dist-info/METADATA", f"Metadata-Version: 2.1\\nName: {told['NAME']}\\nVersion: {told['VERSION']}\\n")
         archive.writestr(f"{stem}.dist-info/WHEEL", "Wheel-Version: 1.0\\nGenerator: rig\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
         archive.writestr(f"{stem}.dist-info/RECORD", "")
-    return f"{stem}-py3-none-any.whl"
+    return wheel
 
 def build_editable(folder, config_settings=None, metadata_directory=None):
     name = build_wheel(folder)
@@ -255,6 +256,7 @@ class Bench:
     def spec(self, text: str, name: str = "spec.yaml") -> Path:
         """Write a spec and return its path."""
         path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
         return path
 

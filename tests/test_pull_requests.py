@@ -177,8 +177,8 @@ def test_the_action_is_well_formed() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_zizmor_finds_nothing_in_action_and_hooks() -> None:
-    files = [str(ROOT / name) for name in ("action.yml", ".pre-commit-hooks.yaml")]
+def test_zizmor_finds_nothing_in_action_hooks_and_workflows() -> None:
+    files = [str(ROOT / name) for name in ("action.yml", ".pre-commit-hooks.yaml", *WORKFLOWS)]
     done = subprocess.run(
         [tool("zizmor"), "--offline", "--persona", "auditor", "--strict-collection", *files],
         capture_output=True,
@@ -224,6 +224,8 @@ def test_actions_of_others_are_pinned_and_can_be_left_out() -> None:
     assert ACTION["inputs"]["upload-sarif"]["default"] == "false", "a fork may not upload"
 
 
+WORKFLOWS = (".github/workflows/refresh-facts.yml",)
+"""The workflows of this project."""
 PAGES = [ROOT / "docs/how-to" / name for name in ("ci.md", "review-locks.md")]
 RECIPES = [
     block
@@ -260,7 +262,7 @@ def test_actionlint_finds_nothing_in_the_recipes(tmp_path: Path) -> None:
     for number, recipe in enumerate(RECIPES):
         files.append(tmp_path / f"{number}.yml")
         files[-1].write_text(recipe)
-    assert run_actionlint(files) == []
+    assert run_actionlint([*files, *(ROOT / name for name in WORKFLOWS)]) == []
     files[0].write_text(
         RECIPES[0].replace("runs-on: ubuntu-latest", "runs-on: ${{ nothing.here }}")
     )

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Annotated, Any, Literal
@@ -139,6 +139,24 @@ class StrictModel(BaseModel):
     model_config = ConfigDict(
         strict=True, extra="forbid", frozen=True, hide_input_in_errors=True, defer_build=True
     )
+
+    @classmethod
+    def model_rebuild(
+        cls,
+        *,
+        force: bool = False,
+        raise_errors: bool = True,
+        _parent_namespace_depth: int = 2,
+        _types_namespace: Mapping[str, Any] | None = None,
+    ) -> bool | None:
+        """Build the model without plugins, also when pydantic does it at the first use."""
+        with without_pydantic_plugins():
+            return super().model_rebuild(
+                force=force,
+                raise_errors=raise_errors,
+                _parent_namespace_depth=_parent_namespace_depth + 1,
+                _types_namespace=_types_namespace,
+            )
 
 
 class ShorthandModel(StrictModel):

@@ -30,7 +30,6 @@ from provision.field_types import (
     parse_duration,
     parse_parameter_count,
     parse_size,
-    without_pydantic_plugins,
 )
 from provision.kinds import (
     REGISTRY,
@@ -150,10 +149,15 @@ class Expect(StrictModel):
     """Regular expression that must match somewhere in the command's output."""
 
 
+Tier = Literal["inventory", "quick", "deep", "burn"]
+TIERS: tuple[str, ...] = get_args(Tier)
+"""The tiers of a verification, from the shortest to the longest."""
+
+
 class Verify(StrictModel):
     """Depth of the verification, and a command of the project that belongs to it."""
 
-    tier: Literal["inventory", "quick", "deep", "burn"] = "quick"
+    tier: Tier = "quick"
     """inventory (under a second), quick, deep (minutes), burn (as long as `timeout`)."""
     timeout: Duration = "30m"
     """Time limit for the verification; if it is exceeded, there is no verdict."""
@@ -190,8 +194,7 @@ def _validate_target(value: Any, info: ValidationInfo) -> TargetModel:
             "union_tag_invalid",
             {"discriminator": "'kind'", "tag": str(value["kind"]), "expected_tags": expected},
         )
-    with without_pydantic_plugins():  # the model is built on first use
-        return kind.model.model_validate(value)
+    return kind.model.model_validate(value)
 
 
 if TYPE_CHECKING:
@@ -366,6 +369,5 @@ class Spec(StrictModel):
         return settled.model_copy(update=changes)
 
 
-with without_pydantic_plugins():
-    Spec.model_rebuild()
-    MachineRequirements.model_rebuild()  # built on its own in Spec.for_target
+Spec.model_rebuild()
+MachineRequirements.model_rebuild()  # built on its own in Spec.for_target

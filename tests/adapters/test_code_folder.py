@@ -157,6 +157,11 @@ def test_pointers_of_lfs_and_submodules_are_named(repository: Path, tmp_path: Pa
     git(repository, "-c", "protocol.file.allow=always", "submodule", "add", str(other), "sub")
     assert "sub is a submodule" in why(read(repository, "weights.bin"))
     assert why(read(repository, "weights.bin", "sub")) == ""
+    assert "add it to `code.exclude`" in why(read(repository))
+    package = read_code(repository, repository, (), os.environ, of_package=True)
+    assert "sub is a submodule" in why(package)
+    assert "weights.bin is a Git LFS pointer" in why(package)
+    assert "exclude" not in why(package)
 
 
 def test_too_much_code_is_refused_with_what_is_large(repository: Path) -> None:

@@ -25,8 +25,8 @@ print(json.dumps(sorted(sys.modules)))
 STARTUP = "import json, sys; print(json.dumps(sorted(sys.modules)))"
 
 
-def packages(code: str, folder: Path, *arguments: str, **variables: str) -> set[str]:
-    """Return the top-level names of the modules that a program has imported."""
+def modules(code: str, folder: Path, *arguments: str, **variables: str) -> set[str]:
+    """Return the modules that a program has imported."""
     done = subprocess.run(
         [sys.executable, "-c", code, *arguments],
         cwd=folder,
@@ -36,7 +36,12 @@ def packages(code: str, folder: Path, *arguments: str, **variables: str) -> set[
         env=variables or None,
     )
     assert done.returncode == 0, done.stderr
-    return {name.split(".")[0] for name in json.loads(done.stdout.splitlines()[-1])}
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+def packages(code: str, folder: Path, *arguments: str, **variables: str) -> set[str]:
+    """Return the top-level names of the modules that a program has imported."""
+    return {name.split(".")[0] for name in modules(code, folder, *arguments, **variables)}
 
 
 def third_party(folder: Path, *arguments: str, **variables: str) -> set[str]:
@@ -65,6 +70,17 @@ def test_lint_loads_no_more_than_a_spec_needs(tmp_path: Path) -> None:
     found = third_party(tmp_path, "lint", "spec.yaml")
     assert {"yaml", "pydantic", "packaging"} <= found
     assert not found & {"rich", "jinja2", "uv", "google"}
+
+
+def test_fit_loads_no_rules_and_no_drivers(tmp_path: Path) -> None:
+    text = (ROOT / "specs/quickstart.yaml").read_text()
+    (tmp_path / "spec.yaml").write_text(f"{text}\nrequires: {{ram: 1GiB}}\n")
+    loaded = modules(LIST, tmp_path, "fit", "spec.yaml")
+    assert "provision.verification.fit" in loaded
+    areas = {name.split(".")[2] for name in loaded if name.startswith("provision.rules.")}
+    assert not areas & {"cuda", "gpu", "memory", "packages", "python", "training"}
+    assert not [name for name in loaded if name.startswith("provision.targets")]
+    assert not loaded & {"rich", "jinja2", "uv"}
 
 
 def test_lint_of_a_spec_without_findings_draws_no_frames(tmp_path: Path) -> None:

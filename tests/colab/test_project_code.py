@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -20,51 +21,35 @@ from tests.colab_rig.rendered import Rendered
 from tests.support import require
 
 pytestmark = [pytest.mark.network, pytest.mark.root, pytest.mark.long(minutes=True)]
-SPEC = """\
-gpu: none
-python: "3.11"
-packages: [numpy, einops]
-code: {path: ., exclude: ["*.log"]}
-secrets: {TOKEN: {env: MINE, colab: MINE, secret: projects/my-project/secrets/hf/versions/1}}
-training: {framework: none}
-verify:
-  command: [python, train.py, --max_steps, "3"]
-  expect: {files: [model.txt], stdout: "loss [0-9.]+ with a token"}
-targets:
-  laptop: {kind: local}
-  colab: {kind: colab, runtime: "2025.07"}
-  wb:
-    kind: workbench
-    project: my-project
-    zones: [us-central1-a]
-    image: workbench-instances-2603-20261004-2157-rc0
-    bucket: gs://my-bucket/p
-    service_account: trainer@my-project.iam.gserviceaccount.com
-    nat: true
-"""
-TRAIN = """\
-import os, sys
-import numpy
-from model import SLOPE
-
-steps = int(sys.argv[sys.argv.index("--max_steps") + 1])
-weight = 0.0
-for _ in range(steps):
-    weight += 0.5 * (SLOPE - weight)
-with open("model.txt", "w") as file:
-    file.write(str(numpy.float64(weight)))
-print("loss", round((SLOPE - weight) ** 2, 4), "with a token" if os.environ["TOKEN"] else "")
-"""
-FILES = {"train.py": TRAIN, "model.py": "SLOPE = 2.0\n", "run.log": "left out\n"}
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples/own-project"
+"""A project with its own package, a package from a repository, a script and a notebook."""
 
 
-def write_project(folder: Path) -> None:
-    (folder / "spec.yaml").write_text(SPEC, encoding="utf-8")
-    for name, text in FILES.items():
-        (folder / name).write_text(text, encoding="utf-8")
+def write_project(folder: Path) -> dict[str, str]:
+    """Write the example for the stand-in's Python, and return the variables of its git."""
+    shutil.copytree(EXAMPLE, folder)
+    spec = (folder / "spec.yaml").read_text(encoding="utf-8")
+    spec = spec.replace('"3.12"', '"3.11"').replace('"2026.07"', '"2025.07"')
+    (folder / "spec.yaml").write_text(spec, encoding="utf-8")
+    (folder / "run.log").write_text("not tracked\n", encoding="utf-8")
+    remote = folder.parent / "remote"
+    make = ["sh", str(EXAMPLE / "make_repository.sh"), str(remote)]
+    subprocess.run(make, check=True, capture_output=True)
     identity = ("-c", "user.name=a", "-c", "user.email=a@example.com")
-    for words in (("init", "-q"), ("add", *FILES), (*identity, "commit", "-qm", "first")):
+    files = ("spec.yaml", "train.py", "explore.ipynb", "libs")
+    for words in (("init", "-q"), ("add", *files), (*identity, "commit", "-qm", "first")):
         subprocess.run(["git", *words], cwd=folder, check=True)
+    return {
+        "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": f"url.file://{remote}/.insteadOf",
+        "GIT_CONFIG_VALUE_0": "https://git.example.com/",
+    }
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new), encoding="utf-8")
 
 
 def read_job(path: Path) -> dict[str, Any]:
@@ -75,6 +60,7 @@ def read_job(path: Path) -> dict[str, Any]:
     return {
         "checks": (checks["V01"], checks["V02"]),
         **{key: readings[key] for key in ("code.digest", "code.commit", "code.dirty")},
+        **{key: value for key, value in readings.items() if key.startswith("source.")},
     }
 
 
@@ -84,11 +70,10 @@ def test_the_same_script_runs_as_a_check_at_every_place(
     why = NamespaceBooter(tmp_path / "try", runner=None).unavailable_reason()
     require("root", os.geteuid() == 0 and not why, f"a machine in an isolated root: {why}")
     project = tmp_path / "project"
-    project.mkdir()
-    write_project(project)
+    variables = write_project(project)
 
     def run(*words: str, code: int = 0) -> str:
-        done = tool.run(*words, cwd=project, MINE="canary-of-laptop-4711")
+        done = tool.run(*words, cwd=project, HF_TOKEN="canary-of-laptop-4711", **variables)
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout + done.stderr
 
@@ -96,28 +81,32 @@ def test_the_same_script_runs_as_a_check_at_every_place(
     reports = {"laptop": own / "reports/spec.laptop/report.json"}
     run("apply", "spec.yaml", "--target", "laptop", "--yes")
     run("render", "spec.yaml", "--target", "colab")
-    machine.keep({"MINE": "canary-of-colab-4711"})
+    machine.keep({"HF_TOKEN": "canary-of-colab-4711"})
     with Notebook(machine, Rendered(project / "a", project / "spec.ipynb").notebook) as notebook:
         assert [one.ended for one in notebook.run_all()] == ["ok"] * len(notebook.code)
-        shown = notebook.run(
-            "import os; print(open(os.environ['PROVISION_CODE'] + '/model.py').read())"
-        )
-        assert shown.text.strip() == "SLOPE = 2.0"
+        explore = json.loads((project / "explore.ipynb").read_bytes())["cells"][1]["source"]
+        assert notebook.run("".join(explore)).text.strip() == "2.0 1.0"
     reports["colab"] = machine.base / "report.json"
     Store(own / "sandbox").set_secret("projects/my-project/secrets/hf", b"canary-of-wb-4711")
-    run("apply", "spec.yaml", "--target", "wb", "--sandbox", "--yes")
-    (reports["wb"],) = (own / "sandbox").rglob("reports/spec.wb/report.json")
+    run("apply", "spec.yaml", "--target", "workbench", "--sandbox", "--yes")
+    (reports["workbench"],) = (own / "sandbox").rglob("reports/spec.workbench/report.json")
 
     jobs = {name: read_job(path) for name, path in reports.items()}
     assert jobs["laptop"]["checks"] == ("pass", "pass")
-    assert jobs["laptop"] == jobs["colab"] == jobs["wb"]
+    assert jobs["laptop"] == jobs["colab"] == jobs["workbench"]
     assert len(jobs["laptop"]["code.commit"]) == 40
     compared = run("parity", "spec.yaml", code=3)
     assert "code" in compared
 
-    (project / "model.py").write_text("SLOPE = 3.0\n", encoding="utf-8")
+    edit(project / "train.py", "peak=0.5", "peak=0.4")
     run("apply", "spec.yaml", "--target", "laptop", "--yes")
     assert read_job(reports["laptop"])["code.dirty"] is True
     shown_difference = run("diff", str(reports["colab"]), str(reports["laptop"]), code=1)
-    assert "the code differs in model.py" in " ".join(shown_difference.split())
-    run("destroy", "spec.yaml", "--target", "wb", "--sandbox", "--yes")
+    assert "the code differs in train.py" in " ".join(shown_difference.split())
+
+    edit(project / "libs/linear/linear/__init__.py", "def loss", "def lost")
+    run("apply", "spec.yaml", "--target", "workbench", "--sandbox", "--yes", code=1)
+    job = read_job(reports["workbench"])
+    assert job["checks"] == ("pass", "fail")
+    assert job["source.linear"] != jobs["workbench"]["source.linear"]
+    run("destroy", "spec.yaml", "--target", "workbench", "--sandbox", "--yes")

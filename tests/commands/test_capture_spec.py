@@ -152,7 +152,7 @@ def test_a_damaged_capture_is_refused_by_import(bench: Bench) -> None:
         (text[: len(text) // 2], "c.json is damaged"),
         (text.replace("capture/1", "capture/9"), "provision.capture/9, which this version does"),
         (text.replace('"packages": {', '"packages": {"a": 3, '), "package a has no version"),
-        (text.replace("capture/1", "env/1"), "the format of c.json is not known"),
+        (text.replace("capture/1", "env/1"), "the format of c.json is unknown"),
     ):
         (bench.folder / "c.json").write_text(content)
         done = bench.run("import", "c.json", "-o", "out.yaml")

@@ -25,7 +25,7 @@ from provision.commands.status import status
 from provision.plan import Operation, Verification
 from provision.state import dumps, loads
 from provision.state_store import LocalStore
-from provision.verification import digest_of_expectations
+from provision.verification.device_files import digest_of_expectations
 from tests.applied_project import apply_once, bind
 from tests.rig import Bench, small_spec
 

@@ -16,6 +16,7 @@ from provision.errors import ProvisionError, Refused
 from provision.verification import Report
 from provision.verification.fit_model import FitResource, NeedOrigin, ResourceFit, RunFigures
 from provision.views import fit as view
+from provision.views import run_record_text
 from tests.applied_project import apply_once
 from tests.rig import Bench, small_spec
 from tests.views.test_runs import record as run_record
@@ -178,6 +179,28 @@ def test_memory_that_a_card_had_in_use_before_the_run_is_not_counted(tmp_path: P
     assert (gpu.need.origin, gpu.need.bytes) == (NeedOrigin.MEASURED, 19 * GIB)
 
 
+def test_weights_and_optimizer_are_named_where_they_are(tmp_path: Path) -> None:
+    tensors = [
+        {"name": "model", "part": "weights", "device": "gpu", "bytes": 6 * GIB},
+        {"name": "model", "part": "optimizer", "device": "gpu", "bytes": 12 * GIB},
+        {"name": "params", "part": "arrays", "device": "cpu", "bytes": GIB},
+        {"name": "odd", "part": "weights", "device": "gpu", "bytes": "many"},
+    ]
+    write_record(tmp_path, "wb", tensors=tensors)
+    spec = GPU_SPEC.format(method="qlora", machine="g2-standard-48")
+    result = fit_of(tmp_path, spec)
+    details = [
+        resource_of(result, "wb", resource).need.detail
+        for resource in (FitResource.GPU, FitResource.RAM, FitResource.SHM)
+    ]
+    assert details[0].endswith(", with weights of model (6.0 GiB), optimizer of model (12.0 GiB)")
+    assert details[1].endswith(", with params (jax, 1.0 GiB)")
+    assert "with" not in details[2]
+    figures = dict(run_record_text.list_figures(run_record(tensors=tensors)))
+    assert figures["weights and optimizer at the end, RAM"] == "params (jax, 1.0 GiB)"
+    assert figures["weights and optimizer at the end, GPU"].startswith("weights of model (6.0 GiB)")
+
+
 def test_an_unknown_size_is_not_called_fitting(tmp_path: Path) -> None:
     spec = SPEC.format(training="").replace('runtime: "2026.07"', "shape: high")
     write_record(tmp_path, peaks__shm_bytes=GIB)
@@ -285,7 +308,7 @@ def test_a_keras_run_that_reads_its_data_in_parts_fits_colab(tmp_path: Path) -> 
 def test_the_need_of_a_killed_run_is_not_known(tmp_path: Path) -> None:
     ram = resource_of(fit_keras(tmp_path, "killed"), "colab", FitResource.RAM)
     assert (ram.fits, ram.need.is_minimum) == (None, True)
-    assert "because memory ran out" in ram.need.detail
+    assert "which was killed (or one of its processes was)" in ram.need.detail
     result = fit_of(tmp_path, KERAS_SPEC + "requires: {ram: 14GiB}\n", RUNS / "killed.json")
     assert resource_of(result, "colab", FitResource.RAM).fits is False
 

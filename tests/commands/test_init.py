@@ -46,7 +46,7 @@ def test_a_spec_for_two_targets(bench: Bench) -> None:
         "    zones: [us-central1-a, us-central1-b, us-central1-c] # tried in this order\n"
         "    machine_type: g2-standard-4 # the cheapest in us-central1 with this GPU\n"
         "    image: workbench-instances-2603 # the newest image in this family\n"
-        "    bucket: gs://my-bucket/provision # yours: startup script and report\n"
+        "    bucket: gs://my-bucket/provision # yours, for the startup script and the report\n"
         '    service_account: "trainer@my-project.iam.gserviceaccount.com" # yours\n'
         "    nat: true # packages are downloaded through Cloud NAT\n"
         '    idle_shutdown: "60m"\n'
@@ -91,7 +91,10 @@ def test_every_gpu_gives_a_spec_without_errors_or_a_refusal(tmp_path: Path) -> N
         ),
         (["--gpu", "RTX-4090", "-t", "workbench"], ["Workbench does not offer RTX-4090", "V100"]),
         (["--gpu", "T4:2", "-t", "colab"], ["a Colab runtime has only one GPU", "set `gpu: T4`"]),
-        (["--gpu", "L4:3", "-t", "workbench"], ["no Workbench machine type has 3 x L4", "2, 4, 8"]),
+        (
+            ["--gpu", "L4:3", "-t", "workbench"],
+            ["there is no Workbench machine type with 3 x L4", "2, 4, 8"],
+        ),
         (["--gpu", "A100-80BG"], ["unknown GPU A100-80BG", "did you mean A100-80GB"]),
         (["--gpu", "L4:x"], ["--gpu L4:x is not a GPU", "A100-80GB:2"]),
         (["--gpu", ""], ["--gpu '' is not a GPU"]),
@@ -188,7 +191,7 @@ def test_packages_of_conda_need_a_target_that_conda_creates(bench: Bench) -> Non
     assert done.returncode == 0, done.stderr
     assert "conda_packages" not in written(bench)
     assert "environment.yml:3:5: ffmpeg: left out\n" in done.stderr
-    assert "a target {kind: local, manager: conda}" in done.stderr
+    assert "add a target with `{kind: local, manager: conda}`" in done.stderr
 
 
 def test_the_starter_spec_has_what_init_replaces(bench: Bench) -> None:

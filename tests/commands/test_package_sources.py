@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
 import os
 import subprocess
+import sys
+import tomllib
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -13,6 +17,7 @@ import pytest
 
 from provision.agent.probe.report_json import expand
 from provision.lock import Lock, loads
+from provision.targets.colab import cell
 from tests.rig import BACKEND, Bench, make_index, make_wheel, small_spec
 
 PROJECT = '[project]\nname = "ours"\nversion = "1.0"\ndependencies = ["beta"]\n'
@@ -71,7 +76,7 @@ def refused(bench: Bench, package: str, verb: str = "lint") -> str:
     done = bench.run(verb, "spec.yaml")
     assert done.returncode in (1, 2), done.stdout + done.stderr
     assert "Traceback" not in done.stderr
-    return done.stdout + done.stderr
+    return " ".join((done.stdout + done.stderr).split())
 
 
 def test_a_folder_is_locked_by_its_requirements_and_built_again_after_an_edit(
@@ -160,7 +165,8 @@ def test_what_cannot_be_used_is_a_finding(project: Bench) -> None:
     for changed, words in {
         PROJECT + 'requires-python = "<3"\n': "requires Python <3",
         PROJECT.replace("beta", "beta @ https://example.com/beta.whl"): "requires beta from a URL",
-        PROJECT + '[tool.uv.sources]\nbeta = { path = "../b" }\n': "takes beta from elsewhere",
+        PROJECT
+        + '[tool.uv.sources]\nbeta = { path = "../b" }\n': "takes beta from a different source",
         PROJECT.replace('version = "1.0"', 'dynamic = ["version"]'): "dynamic fields: version",
         "[project\n": "is not valid TOML",
     }.items():
@@ -182,9 +188,49 @@ def test_dynamic_metadata_needs_permission_to_run_code(project: Bench) -> None:
 
 
 def test_another_kind_of_target_refuses_it(project: Bench) -> None:
-    project.spec(small_spec("{name: ours, path: libs/ours}", extra="targets: {c: {kind: colab}}\n"))
+    place = "project: my-project, region: us-central1, bucket: gs://my-bucket/p"
+    target = f"{{kind: colab-enterprise, {place}}}"
+    line = "{name: ours, path: libs/ours}"
+    project.spec(small_spec(line, extra=f"targets: {{c: {target}}}\n"))
     done = project.run("lint", "spec.yaml")
-    assert "a package from a path or a repository on a target of kind colab" in done.stdout
+    shown = " ".join(done.stdout.split())
+    assert "a package from a path or a repository on a target of kind colab-enterprise" in shown
+
+
+def test_a_runtime_gets_a_wheel_of_the_same_files(project: Bench) -> None:
+    target = "{kind: colab, runtime: '2026.07', isolation: venv}"
+    line = "{name: ours, path: libs/ours, editable: true}"
+    project.spec(small_spec(line, extra=f"targets: {{c: {target}}}\n"))
+    project.run("lock", "spec.yaml")
+
+    def wheels() -> dict[str, bytes]:
+        """Render the cell, and return the modules in the wheels of its payload."""
+        done = project.run("render", "spec.yaml")
+        assert done.returncode == 0, done.stdout + done.stderr
+        about = cell.parse_about((project.folder / "spec.colab.py").read_text())
+        assert about is not None
+        payload = zipfile.ZipFile(io.BytesIO(cell.decode_payload(about["payload"])))
+        archive = zipfile.ZipFile(io.BytesIO(payload.read("wheels.zip")))
+        (name,) = archive.namelist()
+        document = json.loads(payload.read("document.json"))
+        (row,) = (row for row in document["install"]["packages"] if row["name"] == "ours")
+        assert row["files"] == {name: hashlib.sha256(archive.read(name)).hexdigest()}
+        assert document["expectations"]["sources"]["ours"]["editable"] is False
+        return {name: zipfile.ZipFile(io.BytesIO(archive.read(name))).read("ours.py")}
+
+    assert "wheel: ours from libs/ours" in project.run("plan", "spec.yaml").stdout
+    first = wheels()
+    assert first == {"ours-1.0-py3-none-any.whl": b"BUILT_WITH = 1"}
+    write_package(project.folder / "libs/ours", 2)
+    assert project.run("render", "spec.yaml", "--check").returncode == 1
+    assert wheels() == {"ours-1.0-py3-none-any.whl": b"BUILT_WITH = 2"}
+
+    with (project.folder / "libs/ours/build.py").open("a") as file:
+        file.write('TAG = "cp311-cp311-linux_x86_64"\n')
+    done = project.run("render", "spec.yaml")
+    assert done.returncode == 2
+    assert "ours contains compiled code, so its wheel works only on this machine" in done.stderr
+    assert "ours-1.0-cp311-cp311-linux_x86_64.whl" in done.stderr
 
 
 @pytest.fixture
@@ -229,8 +275,6 @@ def test_a_revision_is_locked_as_its_commit_and_built(repository: Bench) -> None
     (origin,) = (package.origin for package in found.packages if package.name == "ours")
     assert origin is not None
     assert (origin.git, origin.commit, origin.subdirectory) == (URL, commit, "sub")
-    exported = repository.run("export", "spec.yaml", "--format", "requirements")
-    assert "cannot be exported yet" in exported.stderr
     assert repository.run("lock", "--verify", "spec.yaml").returncode == 0
     before = (repository.folder / "spec.lock").read_bytes()
     (repository.folder / "old.lock").write_bytes(before)
@@ -251,11 +295,106 @@ def test_a_revision_is_locked_as_its_commit_and_built(repository: Bench) -> None
 
     for package, words in {
         f"{{name: ours, git: {URL}, rev: v9}}": "has no branch, tag or commit v9",
-        f"{{name: ours, git: {URL}, rev: v1}}": "name the folder of the package",
+        f"{{name: ours, git: {URL}, rev: v1}}": "set `subdirectory` to the folder of the package",
         f"{{name: ours, git: {URL}, rev: v1, subdirectory: no}}": "has no folder no",
         "ours @ git+https://git.example.com/none.git": "cannot be read",
     }.items():
         assert words in refused(repository, package, "lock"), package
+
+
+def test_the_submodules_of_a_repository_are_named(repository: Bench) -> None:
+    work = repository.folder.parent / "work"
+    link = f"160000,{git(repository, work, 'rev-parse', 'HEAD')},third_party/fast"
+    git(repository, work, "update-index", "--add", "--cacheinfo", link)
+    git(repository, work, "commit", "--quiet", "-m", "three")
+    git(
+        repository,
+        work,
+        "push",
+        "--quiet",
+        str(repository.folder.parent / "remote/team/ours.git"),
+        "main",
+    )
+    repository.spec(small_spec(f"ours @ git+{URL}@main#subdirectory=sub"))
+    done = repository.run("lock", "spec.yaml")
+    assert done.returncode == 0
+    notice = f"ours is built without the submodules of {URL}: third_party/fast"
+    assert notice in " ".join(done.stderr.split())
+
+
+def export(bench: Bench, form: str, out: str) -> str:
+    done = bench.run("export", "spec.yaml", "--format", form, "--out", out)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return (bench.folder / out).read_text()
+
+
+@pytest.mark.long
+def test_exports_name_the_path_or_the_commit(repository: Bench) -> None:
+    folder = repository.folder
+    wheel = make_wheel(folder / "dist", "theirs", "1.0", code="X = 1\n")
+    alone = PROJECT.replace('"beta"', "")
+    work = folder.parent / "work"
+    write_package(work / "sub", 1, alone)
+    git(repository, work, "commit", "--quiet", "-a", "-m", "three")
+    git(repository, work, "push", "--quiet", str(folder.parent / "remote/team/ours.git"), "main")
+    write_package(folder / "libs/near", 3, alone.replace('"ours"', '"near"'))
+    (folder / "libs/near/build.py").write_text('NAME, VERSION, SEEN = "near", "1.0", 3\n')
+    git_line = f"ours @ git+{URL}@main#subdirectory=sub"
+    found = lock(
+        repository, f"./dist/{wheel.name}\n  - {{name: near, path: libs/near}}\n  - {git_line}"
+    )
+    (commit,) = (one.origin.commit for one in found.packages if one.origin and one.origin.git)
+    (folder / "out").mkdir()
+
+    text = export(repository, "pylock", "out/pylock.toml")
+    entries = {entry["name"]: entry for entry in tomllib.loads(text)["packages"]}
+    assert entries["near"] == {"name": "near", "directory": {"path": "../libs/near"}}
+    vcs = {"type": "git", "url": URL, "commit-id": commit, "subdirectory": "sub"}
+    assert entries["ours"] == {"name": "ours", "vcs": vcs}
+    assert entries["theirs"]["wheels"][0]["path"] == f"../dist/{wheel.name}"
+    uv(repository, "venv", "--quiet", "out/env")
+    python = folder / "out/env/bin/python"
+    uv(repository, "pip", "sync", "--quiet", "--python", str(python), "out/pylock.toml")
+    shown = subprocess.run(
+        [python, "-c", "import near, ours, theirs; print(near.BUILT_WITH, ours.BUILT_WITH)"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert shown.stdout.split() == ["3", "1"]
+
+    sources = tomllib.loads(export(repository, "pyproject", "out/pyproject.toml"))["tool"]["uv"]
+    assert sources["sources"] == {
+        "near": {"path": "../libs/near"},
+        "ours": {"git": URL, "rev": commit, "subdirectory": "sub"},
+        "theirs": {"path": f"../dist/{wheel.name}"},
+    }
+    uv(repository, "lock", "--quiet", "--project", "out")
+    bill = json.loads(export(repository, "cyclonedx", "out/bom.json"))
+    purls = {part["name"]: part["purl"] for part in bill["components"]}
+    assert purls["ours"].endswith(
+        f"?vcs_url=git%2Bhttps%3A//git.example.com/team/ours.git%40{commit}"
+    )
+    assert purls["near"] == "pkg:pypi/near@1.0"
+
+    refused = repository.run("export", "spec.yaml", "--format", "requirements")
+    assert refused.returncode == 2
+    assert "a requirements file with hashes cannot list folders or repositories" in refused.stderr
+    assert "near: libs/near" in refused.stderr
+    lock(repository, f"./dist/{wheel.name}")
+    assert f"./dist/{wheel.name} \\\n    --hash=sha256:" in export(
+        repository, "requirements", "r.txt"
+    )
+    uv(repository, "pip", "install", "--quiet", "--dry-run", "--python", str(python), "-rr.txt")
+
+
+def uv(bench: Bench, *words: str) -> None:
+    program = str(Path(sys.executable).with_name("uv"))
+    variables = bench.environment(UV_DEFAULT_INDEX=bench.index)
+    done = subprocess.run(
+        [program, *words], cwd=bench.folder, env=variables, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_a_password_of_git_reaches_no_file(repository: Bench) -> None:

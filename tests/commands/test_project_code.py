@@ -89,11 +89,15 @@ def test_an_edit_is_planned_and_named(bench: Bench) -> None:
 @pytest.mark.parametrize(
     ("words", "options", "message"),
     [
-        (["--fail"], {}, "ended with exit code 1, not 0; its last line: value 1 is not allowed"),
+        (
+            ["--fail"],
+            {},
+            "ended with exit code 1; expected exit code 0; the last line: value 1 is not allowed",
+        ),
         pytest.param(
             ["--idle"],
             {"expect": "{files: [out/model]}"},
-            "it did not write out/model",
+            "the command did not write out/model",
             marks=pytest.mark.long,
         ),
         pytest.param(

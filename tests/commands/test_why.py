@@ -393,7 +393,7 @@ def test_the_data_has_the_keys_that_are_documented(tmp_path: Path) -> None:
         "confidence",
     }
     (finding,) = one["findings"]
-    assert finding["fix"] == {"title": "set precision: fp16", "applicability": "unsafe"}
+    assert finding["fix"] == {"title": "set `precision: fp16`", "applicability": "unsafe"}
     page = (Path(__file__).parents[2] / "docs/how-to/explain-errors.md").read_text(encoding="utf-8")
     assert [key for key in (*found, *one, *finding) if f"`{key}`" not in page] == []
     assert f"{len(load_symptoms())} errors" in page

@@ -29,6 +29,7 @@ READERS: tuple[Callable[[Path], Any], ...] = (
     lazy_tables.load_conda_names,
     lazy_tables.load_models,
     lazy_tables.load_tensorflow,
+    lazy_tables.load_jax,
     lazy_tables.load_colab_packages,
 )
 
@@ -57,6 +58,15 @@ def test_sizes_of_a_model() -> None:
     # In small models the embedding is a large share, so it must be counted once if it is shared.
     assert models["qwen/qwen2.5-0.5b"].parameters == 494032768
     assert all(row.evidence.confidence == "high" for row in models.values())
+
+
+def test_plugins_of_jax() -> None:
+    found = {(row.release, row.cuda): row for row in lazy_tables.load_jax()}
+    assert (found["0.5.3", "12"].sm[-1], found["0.5.3", "12"].ptx) == ("9.0", "9.0")
+    assert found["0.6.0", "12"].sm[-1] == "12.0"
+    assert {row.sm[0] for row in found.values() if row.cuda == "13"} == {"7.5"}
+    assert {row.sm[0] for row in found.values() if row.cuda == "12"} == {"5.0"}
+    assert "3.11" not in found["0.11.0", "13"].pythons
 
 
 def test_tensorflow_releases() -> None:

@@ -54,6 +54,13 @@ def test_compiled_facts_are_fresh() -> None:
     )
 
 
+def test_a_text_that_yaml_cuts_at_a_comma_is_refused(tmp_path: Path) -> None:
+    text = (COMPILED_TABLES.parent / "tables" / "mps.yaml").read_text(encoding="utf-8")
+    (tmp_path / "mps.yaml").write_text(f"{text}more: [{{effect: it checks, and it waits}}]\n")
+    with pytest.raises(SystemExit, match="quote the text before `, and it waits`"):
+        _script().table(tmp_path / "mps.yaml")
+
+
 def test_compiled_parts_are_fresh() -> None:
     fresh = _script().parts(COMPILED_TABLES.parent / "tables")
     assert {

@@ -22,7 +22,8 @@ from provision.targets.capabilities import Orphan, OrphanList
 from provision.targets.context import Interpreter, TargetContext, declared_variables
 from provision.targets.stored_verdict import VerificationRecord
 from provision.targets.summary import InstanceSummary, TargetCondition, TargetSummary
-from provision.verification import EXIT_CODES, expectations_of, read_report
+from provision.verification import EXIT_CODES, read_report
+from provision.verification.device_files import expectations_of
 from provision.verification.report import MAX_REPORT_BYTES
 from tests.folder_kind.adapter import (
     CreateMachine,

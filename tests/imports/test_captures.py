@@ -100,7 +100,7 @@ def test_of_packages_that_only_require_one_another_one_is_taken() -> None:
     [
         ("editable", "it was installed in editable mode"),
         ("vcs", "it was installed from a repository"),
-        ("file", "it was installed from a file of that machine"),
+        ("file", "it was installed from a file on that machine"),
         ("url", "it was installed from a URL"),
     ],
 )
@@ -141,7 +141,7 @@ def test_packages_of_a_colab_runtime_in_its_version_are_left_out() -> None:
 
     assert requirements(file) == ["einops-exts==0.0.4"]
     assert "numpy: left out" in messages(file)
-    assert f"{len(held) - 1} packages of the Colab runtime 2026.07: left out" in messages(file)
+    assert f"{len(held) - 1} packages of the Colab runtime 2026.07 were left out" in messages(file)
     expected = {"targets.colab.kind": "colab", "targets.colab.runtime": "2026.07", "gpu": "none"}
     assert settings(file) == expected | {"python": "3.12"}
 
@@ -149,7 +149,7 @@ def test_packages_of_a_colab_runtime_in_its_version_are_left_out() -> None:
     assert requirements(read(rows, **product)) == ["numpy==2.2.0"]
     few = read({"numpy": package("2.2.0")}, **product)
     assert requirements(few) == ["numpy==2.2.0"]
-    assert "the Colab runtime of this capture is not known" in messages(few)
+    assert "the Colab runtime in this capture is unknown" in messages(few)
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_a_cpu_build_on_a_machine_with_a_gpu_keeps_its_build() -> None:
     file = read({"torch": package("2.6.0+cpu")}, **L4)
 
     assert settings(file) == {"cuda": "none", "gpu": "none", "python": "3.11"}
-    assert "the GPU L4 was left out | torch is installed in its build for CPU" in messages(file)
+    assert "the GPU L4 was left out | the installed torch is a CPU build" in messages(file)
 
 
 def test_cuda_is_that_of_torch_also_if_another_package_requires_it() -> None:

@@ -16,8 +16,8 @@ from tests.rules.conftest import judge_text
 FIELDS = ("packages", "python", "cuda", "indexes")
 """Fields of a spec that come from lines of files, at which `check` shows findings."""
 OF_SPECS = re.compile(
-    r"\b[Ss]pecs?\b|\b[Ll]ock(?:s|ed)?\b|`(?:packages|platforms|cuda|indexes)`"
-    r"|\bset [a-z_]+: |\bisolation: |\bexclude_newer\b|\bat target\b"
+    r"\b[Ss]pecs?\b|\b[Ll]ock(?:s|ed)?\b|`(?:packages|platforms|cuda|gpu|lock|indexes)`"
+    r"|\bset `?[a-z_]+: |\bisolation: |\bexclude_newer\b|\bon target\b"
 )
 NOT_FROM_FILES = {
     "CUD001": "the tag of a build becomes `cuda`",
@@ -55,12 +55,12 @@ def test_every_replaced_phrase_is_one_of_a_rule(findings: tuple[Diagnostic, ...]
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("use ipython<9, or set isolation: venv", "use ipython<9, or install the packages into"),
+        ("use ipython<9, or set `isolation: venv`", "use ipython<9, or install the packages into"),
         (
-            'set cuda: "12.6" (driver 525.60.13 or newer), or use vllm==1',
+            'set `cuda: "12.6"` (driver 525.60.13 or newer), or use vllm==1',
             "use a build of torch for",
         ),
-        ("write triton ; sys_platform == 'linux', or remove a from `platforms`", "write triton ; "),
+        ("use `triton ; sys_platform == 'linux'`, or remove a from `platforms`", "use `triton ; "),
     ],
 )
 def test_words_of_specs_are_replaced(text: str, words: str) -> None:

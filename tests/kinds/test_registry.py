@@ -53,6 +53,13 @@ def test_each_kind_has_the_driver_that_its_declaration_names() -> None:
     assert drivers[-1] is load_driver(REGISTRY.kinds[0])
 
 
+def test_a_kind_of_this_machine_has_a_driver_of_its_platform() -> None:
+    for kind in REGISTRY.kinds:
+        driver = load_driver(kind)
+        if driver is not None:
+            assert kind.is_this_machine == (driver.platform is None), kind.name
+
+
 def test_a_spec_is_validated_by_the_registry_that_it_is_given() -> None:
     data = {**PLAIN, "targets": {"a": {"kind": "colab"}}}
     assert Spec.model_validate(data).registry is REGISTRY
@@ -95,7 +102,7 @@ def test_a_target_without_a_driver_is_refused_before_anything_is_resolved(
         assert (code, "this version cannot create it" in shown.out) == (1, True)
         return
     assert code == 2
-    assert "spec.yaml:4:21: this version cannot create targets of kind colab" in shown.err
+    assert "spec.yaml:4:21: this version of provision cannot create targets of kind" in shown.err
     assert "supported kinds: local" in shown.err
     assert not (tmp_path / "spec.lock").exists()
 

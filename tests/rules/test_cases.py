@@ -39,6 +39,21 @@ def test_accelerate_from_conda_counts(ask: Ask) -> None:
     assert "PKG001" not in ask(text).ids
 
 
+@pytest.mark.parametrize(
+    ("targets", "severity"),
+    [
+        ('c: {kind: colab, runtime: "2026.07"}', Severity.WARNING),
+        ('c: {kind: colab, runtime: "2026.07", isolation: venv}', Severity.ERROR),
+        ('c: {kind: colab, runtime: "2026.07"}, here: {kind: local}', Severity.ERROR),
+    ],
+)
+def test_accelerate_of_the_runtime_counts_if_every_target_has_it(
+    ask: Ask, targets: str, severity: Severity
+) -> None:
+    text = 'gpu: none\npython: "3.12"\npackages: [torch, transformers==5.0.0]\n'
+    assert ask(f"{text}targets: {{{targets}}}\n").one("PKG001").severity is severity
+
+
 def test_trainer_rule_is_silent_where_nothing_trains(ask: Ask) -> None:
     assert (
         "PKG001"

@@ -81,7 +81,7 @@ def test_the_nearest_machine_type_is_offered_and_fits(ask: Ask) -> None:
             assert judged.area("GCP") == []
             continue
         finding = judged.one("GCP002")
-        assert f"set machine_type: {meant}" in finding.help
+        assert f"set `machine_type: {meant}`" in finding.help
         assert finding.fix is not None
         (text,) = judged.source.apply_fixes([finding.fix]).values()
         assert ask(text).area("GCP") == []
@@ -103,7 +103,7 @@ def test_a_card_that_needs_a_reservation_takes_one(ask: Ask) -> None:
     found = ask(example_spec("gpu: B200:8\n", machine_type="auto", zones="[us-central1-b]")).one(
         "GCP005"
     )
-    assert found.message == "no Workbench machine type has 8 x B200 without a reservation"
+    assert found.message == "there is no Workbench machine type with 8 x B200 without a reservation"
     assert found.help.startswith("set a reservation")
 
 
@@ -352,7 +352,7 @@ def test_cost_names_what_is_within_the_limit(ask: Ask) -> None:
         == []
     )
     assert (
-        "use another GPU"
+        "use a different GPU"
         in ask(example_spec("gpu: L4\ncost: {limit_per_hour: 0.1}\n")).one("CST001").help
     )
 

@@ -76,14 +76,13 @@ def test_a_card_that_newer_torch_may_know_is_unknown(ask: Ask, facts: Facts) -> 
 
 def test_the_best_build_comes_first(ask: Ask) -> None:
     newer = ask(_spec("RTX-5090", "12.4", ">=2.6")).one("GPU005")
-    assert newer.help.startswith('set cuda: "12.8" (with torch 2.11.0)')
+    assert newer.help.startswith('set `cuda: "12.8"` (with torch 2.11.0)')
     assert newer.fix is not None
     assert newer.fix.applicability is Applicability.UNSAFE
     older = ask(_spec("V100", "13.0", ">=2.8")).one("GPU005")
-    assert (
-        older.help
-        == 'set cuda: "12.6" (with torch 2.14.1), or set cuda: "12.8" (with torch 2.10.0), or use '
-        "another GPU"
+    assert older.help == (
+        'set `cuda: "12.6"` (with torch 2.14.1), or set `cuda: "12.8"` (with torch 2.10.0), '
+        "or use a different GPU"
     )
 
 

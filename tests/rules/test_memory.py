@@ -123,7 +123,8 @@ def test_the_largest_lever_and_a_card_are_named_with_numbers(ask: Ask) -> None:
         "optimizer 8.2 GiB" in found.message
     )
     assert found.help.startswith(
-        "optimizer: adamw_bnb_8bit saves 6.1 GiB, then 13.2 GiB is needed; method: qlora saves"
+        "set `optimizer: adamw_bnb_8bit` (saves 6.1 GiB, so 13.2 GiB is needed); "
+        "set `method: qlora`"
     )
     assert "hidden_size" in found.why
 
@@ -166,7 +167,7 @@ def test_what_may_be_quantized_is_a_note(ask: Ask, package: str) -> None:
 
 def test_sharding_is_named_where_there_are_several_cards(ask: Ask) -> None:
     assert (
-        "strategy: fsdp saves"
+        "`strategy: fsdp` (saves"
         in ask(spec("A100-80GB:8", "precision: bf16, model: {parameters: 7B}")).one("MEM001").help
     )
 
@@ -182,8 +183,8 @@ def test_several_levers_together_are_named_where_one_is_not_enough(ask: Ask) -> 
     )
     found = ask(spec("L4", f"precision: bf16, {shape}")).one("MEM001")
     assert found.help.startswith(
-        "method: qlora saves 113.6 GiB, then 72.7 GiB is needed, with gradient_checkpointing: "
-        "true, 10.8 GiB is needed"
+        "set `method: qlora` (saves 113.6 GiB, so 72.7 GiB is needed) and "
+        "`gradient_checkpointing: true` (then 10.8 GiB is needed)"
     )
     fitting = ask(
         spec("L4", f"precision: bf16, method: qlora, gradient_checkpointing: true, {shape}")
@@ -199,7 +200,7 @@ def test_vllm_alone_does_not_make_the_weights_quantized(ask: Ask) -> None:
 
 def test_a_larger_card_is_one_of_the_place(ask: Ask) -> None:
     text = COLAB.format(top="training: {precision: fp16, model: {parameters: 1.1B}}\n", more="")
-    assert ask(text).one("MEM001").help.endswith("or use gpu: L4 with 24 GiB")
+    assert ask(text).one("MEM001").help.endswith("or use `gpu: L4` with 24 GiB")
 
 
 def test_what_cannot_be_done_without_is_less_than_the_estimate(facts: Facts) -> None:
@@ -236,7 +237,7 @@ def test_a_shape_with_more_ram_is_offered(ask: Ask) -> None:
 def test_a_machine_type_with_more_ram_is_offered(ask: Ask) -> None:
     judged = ask(example_spec("gpu: L4\nrequires: {ram: 100GiB}\n"))
     finding = judged.one("MEM003")
-    assert "set machine_type: g2-standard-32, which has 128 GiB" in finding.help
+    assert "set `machine_type: g2-standard-32`, which has 128 GiB" in finding.help
     assert finding.fix is not None
     (text,) = judged.source.apply_fixes([finding.fix]).values()
     assert "MEM003" not in ask(text).ids
@@ -282,7 +283,7 @@ def test_the_way_out_of_checkpoints_is_one(ask: Ask) -> None:
         "arguments: {save_total_limit: 9}}\n"
     )
     text = example_spec(f"gpu: A100-80GB\n{training}", machine_type="auto")
-    assert "save_total_limit: 3," in ask(text).one("MEM007").help
+    assert "save_total_limit: 3`," in ask(text).one("MEM007").help
     assert "MEM007" not in ask(text.replace("limit: 9", "limit: 3")).ids
 
 

@@ -322,7 +322,7 @@ def test_a_package_that_no_version_helps_is_left_out(look: Look) -> None:
     for packages in ("torch==2.9.1", "torch==2.9.1, transformers==4.57.1, accelerate==1.10.0"):
         found = look(
             f'gpu: T4\ncuda: "12.6"\npython: "3.12"\npackages: [{packages}, {{name: '
-            f'flash-attn, build: true}}`]\ncuda_toolkit: "12.6"\n',
+            f'flash-attn, build: true}}]\ncuda_toolkit: "12.6"\n',
             most=1,
         )
         assert [one.gives_up for one in found.suggestions] == [("the package flash-attn",)]

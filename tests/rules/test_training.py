@@ -221,28 +221,28 @@ def test_variables_are_said_once_and_not_again_of_the_resolved_set(ask: Ask) -> 
     [
         (
             "{arguments: {bf16: true, fp16: true}}",
-            [("error", "remove both, and set precision: bf16")],
+            [("error", "remove both, and set `precision: bf16`")],
         ),
         (
             "{precision: fp16, arguments: {bf16: true, fp16: true}}",
-            [("error", "remove both, and keep precision: fp16")],
+            [("error", "remove both, and keep `precision: fp16`")],
         ),
         (
             "{precision: bf16, arguments: {fp16: true}}",
-            [("error", "remove fp16, or set precision: fp16 instead")],
+            [("error", "remove fp16, or set `precision: fp16` instead")],
         ),
         (
             "{framework: torch, precision: bf16, arguments: {fp16: true}}",
-            [("warning", "remove fp16, or set precision: fp16 instead")],
+            [("warning", "remove fp16, or set `precision: fp16` instead")],
         ),
         ("{precision: fp16, arguments: {tf32: true}}", []),
         (
             "{precision: fp32, arguments: {tf32: true}}",
-            [("warning", "set precision: tf32, and remove tf32")],
+            [("warning", "set `precision: tf32`, and remove tf32")],
         ),
         (
             "{arguments: {per_device_train_batch_size: 8}}",
-            [("info", "set batch_size: 8, and remove per_device_train_batch_size")],
+            [("info", "set `batch_size: 8`, and remove per_device_train_batch_size")],
         ),
     ],
 )

@@ -1,5 +1,6 @@
 """Each mistake in the shape of a spec is one finding, at the right characters, with the way out."""
 
+import json
 import os
 import re
 import subprocess
@@ -82,7 +83,7 @@ def test_a_good_spec_has_no_findings_and_is_named_by_its_file(folder):
         (OK + "targets: {here: {kind: local, manager: pip}}\n", "not-a-choice", "4:40 pip", "uv, conda"),
         (OK + "targets: {local: {kind: local, manager: pip}}\n", "not-a-choice", "4:41 pip", "uv, conda"),
         (OK + "targets: {w: {kind: workbench, zones: [a]}}\n", "missing-key", "4:11 w", "project: my-project"),
-        (OK + "targets: {Bad Name: {kind: local}}\n", "bad-format", "4:11 Bad Name", "lower-case"),
+        (OK + "targets: {Bad Name: {kind: local}}\n", "bad-format", "4:11 Bad Name", "lowercase"),
         (OK + "targets: {}\n", "out-of-range", "4:10 {}", "at least"),
         (OK + "env: {A: 1}\n", "types-lost", "4:10 1", "quotes"),
         (OK + "env: {A: true}\n", "types-lost", "4:10 true", "a boolean"),
@@ -373,15 +374,25 @@ def test_an_instance_is_safe_unless_it_says_otherwise():
     assert (made.service_account, made.metadata, made.tags) == (None, {}, [])
 
 
-def test_plugins_of_pydantic_are_not_loaded():
-    spec = {"gpu": "none", "python": "3.11", "packages": [], "targets": {"here": {"kind": "local"}}}
-    used = f"provision.spec.Spec.model_validate({spec}).for_target('here').model_dump_json()"
+@pytest.mark.parametrize(
+    "used",
+    [
+        "Spec.model_validate(json.load(open('spec.yaml'))).for_target('here').model_dump_json()",
+        "provision.cli.run_cli(['lint', 'spec.yaml'])",
+    ],
+)
+@pytest.mark.parametrize("targets", [{}, {"targets": {"here": {"kind": "local"}}}])
+def test_plugins_of_pydantic_are_not_loaded(tmp_path, used, targets):
+    spec = {"gpu": "none", "python": "3.11", "packages": [], **targets}
+    (tmp_path / "spec.yaml").write_text(json.dumps(spec))
+    used = used if targets else used.replace("'here'", "'local'")
     held = "assert l._plugins is None; assert 'PYDANTIC_DISABLE_PLUGINS' not in os.environ"
-    program = f"import provision.spec, pydantic.plugin._loader as l, os; {used}; {held}"
+    imported = "import json, os, provision.cli, pydantic.plugin._loader as l"
+    program = f"{imported}; from provision.spec import Spec; {used}; {held}"
     environment = {
         key: value for key, value in os.environ.items() if key != "PYDANTIC_DISABLE_PLUGINS"
     }
-    assert (
-        subprocess.run([sys.executable, "-c", program], env=environment, check=False).returncode
-        == 0
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, env=environment, check=False
     )
+    assert done.returncode == 0

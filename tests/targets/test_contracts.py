@@ -21,13 +21,13 @@ from provision.effects.local import (
     CreateVenv,
     Damage,
     InstallPackages,
-    MachineResources,
     MakeFolder,
     RemoveFileIfUnmodified,
     RemoveTree,
     ReplaceSymlink,
     WriteFile,
 )
+from provision.effects.machine import MachineResources
 from provision.effects.packages import (
     NamedIndex,
     PackageSources,
@@ -50,7 +50,7 @@ from provision.spec import Spec
 from provision.state import Ledger, create_empty_state
 from provision.target_facts import find_unlockable
 from provision.targets import TargetContext, load_driver
-from provision.verification import expectations_of
+from provision.verification.device_files import expectations_of
 from tests.folder_kind import REGISTRY
 from tests.folder_kind.adapter import FolderEffect
 from tests.folder_kind.adapter import perform as perform_on_folder

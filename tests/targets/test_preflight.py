@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from provision.effects.local import MachineResources
+from provision.effects.machine import MachineResources
 from provision.lock import LockedFile
 from provision.targets.local.preflight import preflight_notes
 from tests.rig import Bench, small_spec

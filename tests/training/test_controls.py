@@ -164,14 +164,14 @@ print("\\n" + json.dumps(told))
 """  # noqa: E501
 FAILS = {
     "a layer that is frozen": "weights are not updated: model.layers.1.self_attn.q_proj.weight; model.layers.1.",  # noqa: E501
-    "a batch that is spread over two cards": "over 2 GPUs with DataParallel",
-    "workers that never start": "dataloader_workers is 0, declared 2",
-    "a checkpoint that is not used": "made 40 steps instead of the 20",
+    "a batch that is spread over two cards": "across 2 GPUs with DataParallel",
+    "workers that never start": "dataloader_workers is 0, but 2 is declared",
+    "a checkpoint that is not used": "took 40 steps instead of the 20",
     "another seed": "a second run with the same seed gives different weights",
     "sgd that does not learn": "does not learn",
     "another optimizer than declared": "optimizer is",
     "fp16 accepted without a GPU": "fp16 is not in effect: linear layers compute in float32",
-    "options that are not in effect": "gradient_checkpointing is false, declared true",
+    "options that are not in effect": "gradient_checkpointing is false, but true is declared",
     "optimizer.pt deleted": "optimizer.pt is missing",
     "rng_state.pth deleted": "rng_state.pth is missing",
     "resumed without optimizer.pt": "different weights",
@@ -241,8 +241,8 @@ def test_what_is_whole_passes(told: dict[str, list[str]], control: str) -> None:
 
 def test_every_option_that_was_not_in_effect_is_named(told: dict[str, list[str]]) -> None:
     message = told["options that are not in effect"][1]
-    assert 'attention is "sdpa", declared "flash_attention_2"' in message
-    assert 'optimizer is "torch.optim.adamw.AdamW", declared "adafactor"' in message
+    assert 'attention is "sdpa", but "flash_attention_2" is declared' in message
+    assert 'optimizer is "torch.optim.adamw.AdamW", but "adafactor" is declared' in message
 
 
 def test_rows_that_are_lost_on_disk_are_seen(told: dict[str, list[str]]) -> None:
@@ -257,7 +257,7 @@ def test_rows_that_are_lost_on_disk_are_seen(told: dict[str, list[str]]) -> None
         ("an adapter that learns", "pass", "learns, leaves the base model unchanged and reloads"),
         ("an adapter that does not learn", "fail", "does not learn"),
         ("an adapter whose base is trained", "fail", "changes the weights of the base model"),
-        ("an adapter that is saved otherwise", "fail", "gives other results after it was saved"),
+        ("an adapter that is saved otherwise", "fail", "gives different results after a reload"),
     ],
 )
 def test_what_is_wrong_with_an_adapter_is_told(
@@ -307,7 +307,7 @@ print("\\n" + json.dumps([found.status.value, found.message]))
             "ddp",
             "python",
             {"type": None, "count": 0},
-            "wrapped in nothing, not in DistributedDataParallel; 1 processes ran",
+            "wrapped in nothing, not in DistributedDataParallel; 1 process ran",
         ),
     ],
 )

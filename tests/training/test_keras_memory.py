@@ -93,3 +93,30 @@ def test_a_program_notes_its_large_arrays_once_and_no_memory_maps(
         {"name": "images", "dtype": "float64", "bytes": 16 << 20},
         {"name": "labels", "dtype": "int32", "bytes": 4 << 20},
     ]
+
+
+PROGRAM = """
+import keras, numpy as np
+model = keras.Sequential([keras.Input((512,)), keras.layers.Dense(1024), keras.layers.Dense(1)])
+model.compile(optimizer="adam", loss="mse")
+model.fit(np.ones((64, 512), "float32"), np.ones(64), verbose=0)
+same = model
+untrained = keras.Sequential([keras.Input((512,)), keras.layers.Dense(2048)])
+small = keras.Sequential([keras.Input((2,)), keras.layers.Dense(2)])
+"""
+
+
+def test_a_program_notes_the_weights_and_optimizers_of_its_models(project: Path) -> None:
+    (project / "models.py").write_text(PROGRAM)
+    done = provision(project, "run", "stack.yaml", "--", "python", "models.py")
+    assert done.returncode == 0, done.stderr[-2000:]
+    (path,) = sorted(project.glob(".provision/reports/stack.local/runs/*.json"))[-1:]
+    parameters = 512 * 1024 + 1024 + 1024 + 1
+    rows = {(row["name"], row["part"]): row for row in json.loads(path.read_text())["tensors"]}
+    assert set(rows) == {("model", "weights"), ("model", "optimizer"), ("untrained", "weights")}
+    assert rows["model", "weights"]["bytes"] == 4 * parameters
+    # Adam has two values for each parameter, and some counters.
+    assert 0 <= rows["model", "optimizer"]["bytes"] - 8 * parameters < 64
+    assert {row["device"] for row in rows.values()} == {"cpu"}
+    shown = provision(project, "fit", "stack.yaml").stdout
+    assert "weights of model (2 MiB)" in " ".join(shown.split())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import translate
 from functools import lru_cache
 from pathlib import Path
@@ -53,6 +53,7 @@ _SECRET_SAMPLES = ("*.example", "*.sample", "*.template", "*.dist")
 _RENDERED_NAMES = (".colab.py", ".ipynb")
 _RENDERED_MARK = b"Written by `provision render`"
 """In a rendered cell and notebook, which contain the code themselves."""
+_OR_EXCLUDE = ", or add it to `code.exclude`"
 _SUBMODULE = "160000"
 _FORBIDDEN_VARIABLES = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_NAMESPACE")
 _GIT_S = 60.0
@@ -79,7 +80,7 @@ def read_code(
     exclude: Sequence[str],
     environment: Mapping[str, str],
     *,
-    untracked: bool = False,
+    of_package: bool = False,
 ) -> CodeTree:
     """Return the code of a folder; what cannot be used is among its problems.
 
@@ -88,19 +89,20 @@ def read_code(
         root: the project, which the folder may not leave.
         exclude: patterns of paths, or of names of files and folders, that are left out.
         environment: the caller's variables.
-        untracked: take the files that git neither tracks nor ignores too.
+        of_package: it is the folder of a package: the files that git neither tracks nor ignores
+            are taken too, and no field of the spec leaves files out.
     """
     real = Path(os.path.realpath(folder))
     if problem := _folder_problem(folder, real, root):
         return CodeTree(folder, CodeManifest(()), problems=(problem,))
-    listing = _list_files(real, environment, untracked=untracked)
+    listing = _list_files(real, environment, untracked=of_package)
     kept = [path for path in listing.paths if not is_excluded(path, exclude)]
     secret = [path for path in kept if _is_secret_name(path)]
     kept = [path for path in kept if not _is_secret_name(path) and _exists(real, path)]
     problems = list(_submodule_problems(listing, exclude))
     files: list[CodeFile] = []
     contents: dict[str, bytes] = {}
-    if size_problem := _find_size_problem(real, kept):
+    if size_problem := _find_size_problem(real, kept, of_package=of_package):
         problems.append(size_problem)
         kept = []
     for path in kept:
@@ -108,7 +110,7 @@ def read_code(
             file, content = read_code_file(real, path)
         except OSError as error:
             why = f"{escape_line(path)} cannot be read: {error.strerror}"
-            problems.append(CodeProblem(why, "make it readable, or add it to `code.exclude`"))
+            problems.append(CodeProblem(why, f"make it readable{_OR_EXCLUDE}"))
             continue
         if path.endswith(_RENDERED_NAMES) and _RENDERED_MARK in content:
             continue
@@ -116,11 +118,8 @@ def read_code(
         files.append(file)
         contents[path] = content
     if not files and not problems:
-        problems.append(
-            CodeProblem(
-                f"{folder} contains no files", "add files to git, or use a different folder"
-            )
-        )
+        hint = "add files to git, or use a different folder"
+        problems.append(CodeProblem(f"{folder} contains no files", hint))
     changed = [path for path in listing.changed if not is_excluded(path, exclude)]
     made = (*exclude, *_IGNORED_FOLDERS, *_IGNORED_FILES)
     left_out = [path for path in listing.untracked if not is_excluded(path, made)]
@@ -131,8 +130,12 @@ def read_code(
         tuple(secret),
         tuple(left_out),
         tuple(changed),
-        tuple(problems),
+        tuple(_without_exclude(problem) if of_package else problem for problem in problems),
     )
+
+
+def _without_exclude(problem: CodeProblem) -> CodeProblem:
+    return replace(problem, hint=problem.hint.removesuffix(_OR_EXCLUDE))
 
 
 def is_excluded(path: str, patterns: Sequence[str]) -> bool:
@@ -170,7 +173,7 @@ def _submodule_problems(listing: _Listing, exclude: Sequence[str]) -> Iterator[C
             yield CodeProblem(
                 f"{escape_line(path)} is a submodule, and git does not track its files in this "
                 "repository",
-                "add it to `code.exclude`, or copy the files you need from it into the repository",
+                f"copy the files you need from it into the repository{_OR_EXCLUDE}",
             )
 
 
@@ -242,7 +245,9 @@ def _is_secret_name(path: str) -> bool:
     return is_excluded(name, _SECRET_FILES) and not is_excluded(name, _SECRET_SAMPLES)
 
 
-def _find_size_problem(folder: Path, paths: Sequence[str]) -> CodeProblem | None:
+def _find_size_problem(
+    folder: Path, paths: Sequence[str], *, of_package: bool
+) -> CodeProblem | None:
     sizes = {
         path: os.lstat(folder / path).st_size for path in paths if os.path.lexists(folder / path)
     }
@@ -251,11 +256,13 @@ def _find_size_problem(folder: Path, paths: Sequence[str]) -> CodeProblem | None
         return None
     largest = sorted(sizes, key=lambda path: -sizes[path])[:_MAX_NAMED]
     named = ", ".join(f"{escape_line(path)} ({sizes[path] / 2**20:.1f} MiB)" for path in largest)
+    hint = "add data and checkpoints to `code.exclude`, and keep them in a folder under `paths`"
+    if of_package:
+        hint = "move data and checkpoints out of the folder of the package"
     return CodeProblem(
-        f"the code has {total / 2**20:.1f} MiB in {pluralize(len(paths), 'file')}, above the limit "
-        f"of {MAX_BYTES >> 20} MiB; the largest: {named}",
-        "add data and checkpoints to `code.exclude`, and keep them in a folder that `paths` "
-        "declares",
+        f"the code has {total / 2**20:.1f} MiB in {pluralize(len(paths), 'file')}, which is above "
+        f"the limit of {MAX_BYTES >> 20} MiB; the largest: {named}",
+        hint,
     )
 
 
@@ -264,15 +271,15 @@ def _content_problems(path: str, file: CodeFile, content: bytes) -> Iterator[Cod
     if _REPLACEMENT in path:
         yield CodeProblem(
             f"the file name {shown} is not valid UTF-8",
-            "rename the file, or add it to `code.exclude`",
+            f"rename the file{_OR_EXCLUDE}",
         )
     if file.mode == 0o120000 and leaves_folder(path, os.fsdecode(content)):
         yield CodeProblem(
             f"{shown} is a link out of the folder, to {escape_line(os.fsdecode(content))}",
-            "replace the link with the file, or add it to `code.exclude`",
+            f"replace the link with the file{_OR_EXCLUDE}",
         )
     if len(content) < _MAX_POINTER_BYTES and content.startswith(_LFS):
         yield CodeProblem(
             f"{shown} is a Git LFS pointer, not the file itself",
-            "run `git lfs pull`, or add it to `code.exclude`",
+            f"run `git lfs pull`{_OR_EXCLUDE}",
         )

@@ -41,14 +41,24 @@ def fetch_package(
     folder = f"{subdirectory}/" if subdirectory not in ("", ".") else ""
     shown = _git(repository, environment, "show", f"{commit}:{folder}pyproject.toml")
     if shown.returncode == 0:
-        return RepositoryPackage(commit, shown.stdout.decode("utf-8", "replace"))
+        pyproject = shown.stdout.decode("utf-8", "replace")
+        return RepositoryPackage(
+            commit, pyproject, _list_submodules(repository, commit, environment)
+        )
     if folder and _git(repository, environment, "cat-file", "-e", f"{commit}:{folder}").returncode:
         raise LockError(
-            f"{url} has no folder {subdirectory}",
-            why=f"at {commit[:12]}",
+            f"{url} has no folder {subdirectory} at commit {commit[:12]}",
             hint="correct the package's `subdirectory`",
         )
-    return RepositoryPackage(commit, None)
+    return RepositoryPackage(commit, None, _list_submodules(repository, commit, environment))
+
+
+def _list_submodules(
+    repository: Path, commit: str, environment: Mapping[str, str]
+) -> tuple[str, ...]:
+    listed = _git(repository, environment, "ls-tree", "-r", "-z", commit)
+    rows = listed.stdout.decode("utf-8", "replace").split("\0")
+    return tuple(row.partition("\t")[2] for row in rows if row.startswith("160000 "))
 
 
 def export_commit(url: str, commit: str, folder: Path, environment: Mapping[str, str]) -> None:

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from provision.effects.code import CodeTree
     from provision.effects.conda import CondaChannel, CondaProgram, CondaRecord, CondaSolveRequest
     from provision.effects.google import CloudReader
-    from provision.effects.local import Damage, MachineResources, MonitorRequest
+    from provision.effects.local import Damage, MonitorRequest
+    from provision.effects.machine import MachineResources
     from provision.effects.packages import (
         IndexAddresses,
         IndexSource,
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
         UvProject,
     )
     from provision.effects.system import Effect, ProgressCallback
-    from provision.effects.wheels import PackageSource, RepositoryPackage
+    from provision.effects.wheels import BuiltWheel, PackageSource, RepositoryPackage
     from provision.kinds.places import Machine
 
 _PLATFORMS = {
@@ -113,7 +114,7 @@ class RealSystem:
         """See Reader."""
         from provision.adapters.code_folder import read_code
 
-        return read_code(folder, root, exclude, self._environment, untracked=True)
+        return read_code(folder, root, exclude, self._environment, of_package=True)
 
     def read_link(self, path: Path) -> str | None:
         """See Reader."""
@@ -166,27 +167,30 @@ class RealSystem:
 
     def machine_resources(self, folder: Path, *, with_gpus: bool) -> MachineResources:
         """See Reader; a container's memory limit counts as memory of the machine."""
-        from provision.adapters.process import capture
-        from provision.agent.core.nvidia_smi import find_nvidia_smi, parse_rows, query_arguments
         from provision.agent.probe.observing.cgroups import memory_limit
-        from provision.effects.local import MachineResources
+        from provision.effects.machine import MachineResources
 
         existing = next(path for path in (folder, *folder.parents) if path.exists())
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        program = find_nvidia_smi(self._environment) if with_gpus else None
-        gpus: tuple[str, ...] | None = None
-        driver = ""
-        if program is not None:
-            fields = ["name", "driver_version"]
-            result = capture([program, *query_arguments(fields)], self._environment)
-            rows = parse_rows(result.stdout, fields) if not result.code else []
-            gpus = tuple(row["name"] for row in rows)
-            driver = next((row["driver_version"] for row in rows), "")
+        gpus, driver = self._read_gpus() if with_gpus else (None, "")
         free_disk = shutil.disk_usage(existing).free
         memory = min(memory, memory_limit(Path("/")) or memory)
         shared = Path("/dev/shm")  # noqa: S108 - its size, not a file in it
         shm = shutil.disk_usage(shared).total if shared.is_dir() else None
         return MachineResources(free_disk, memory, gpus, driver, shm)
+
+    def _read_gpus(self) -> tuple[tuple[str, ...] | None, str]:
+        """Return the GPUs by the names in the driver, None without nvidia-smi, and its version."""
+        from provision.adapters.process import capture
+        from provision.agent.core.nvidia_smi import find_nvidia_smi, parse_rows, query_arguments
+
+        program = find_nvidia_smi(self._environment)
+        if program is None:
+            return None, ""
+        fields = ["name", "driver_version"]
+        result = capture([program, *query_arguments(fields)], self._environment)
+        rows = parse_rows(result.stdout, fields) if not result.code else []
+        return tuple(row["name"] for row in rows), next((row["driver_version"] for row in rows), "")
 
     def machine(self, folder: Path) -> Machine:
         """See Reader; runs nvidia-smi, and python3 if its version is in no file."""
@@ -327,6 +331,19 @@ class RealSystem:
         from provision.adapters.uv.package_builds import build_wheel, read_metadata
 
         return read_metadata(build_wheel(source, python, self.uv, self._environment, progress))
+
+    def find_wheel(self, source: PackageSource, python: str) -> BuiltWheel | None:
+        """See Reader."""
+        from provision.adapters.uv.package_builds import find_wheel
+
+        return find_wheel(source, python, self._environment)
+
+    def build_wheel(self, source: PackageSource, python: str, progress: ProgressCallback) -> None:
+        """See System."""
+        from provision.adapters.uv.package_builds import build_wheel, check_pure_wheel
+
+        wheel = build_wheel(source, python, self.uv, self._environment, progress)
+        check_pure_wheel(wheel, source)
 
     def perform(self, effect: Effect, progress: ProgressCallback) -> None:
         """See System."""

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from provision.commands.lock import LockResult
     from provision.plan import Plan
 
+TIERS = ("inventory", "quick", "deep", "burn")
+
 
 @click.command(
     epilog=examples(
@@ -47,6 +49,11 @@ if TYPE_CHECKING:
     help="Apply this saved plan, and nothing else.",
 )
 @click.option("--verify", is_flag=True, help="Verify again even if nothing changed.")
+@click.option(
+    "--tier",
+    type=click.Choice(TIERS),
+    help="Verify with this tier instead of the spec's `verify.tier`.",
+)
 @LOCKED
 @click.option(
     "--detach",
@@ -73,6 +80,7 @@ def apply(
     all_targets: bool,
     saved_plan: Path | None,
     verify: bool,
+    tier: str | None,
     locked: bool,
     detach: bool,
     keep: bool,
@@ -90,7 +98,7 @@ def apply(
     from provision.cli.progress import show_progress
     from provision.cli.session import import_dropped_reports, open_session
     from provision.commands import apply as command
-    from provision.commands.shared.target_plans import select_targets
+    from provision.commands.shared.target_selection import select_targets
 
     options = command.ApplyOptions(
         verify=verify,
@@ -100,6 +108,7 @@ def apply(
         detach=detach,
         keep=keep,
         adopt=adopt,
+        tier=tier or "",
     )
     with open_session(spec, sandbox=sandbox, faults=faults, offline=offline) as (loaded, system):
         names = select_targets(loaded, targets, everything=all_targets)

@@ -66,8 +66,9 @@ def export(
     if out is not None:
         command.check_output_path(out, chosen, system, force=force)
     loaded = load_spec(spec, system)
+    folder = (loaded.path if out is None else out).absolute().parent
     with show_progress() as progress:
-        exported = command.export(loaded, chosen, target, system, progress)
+        exported = command.export(loaded, chosen, target, folder, system, progress)
         if out is not None:
             system.perform(WriteFile(out, exported.text), progress)
     if exported.unconfirmed:

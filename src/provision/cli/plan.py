@@ -70,7 +70,7 @@ def plan(
     from provision.cli.progress import show_progress
     from provision.cli.session import open_session, print_fit
     from provision.commands import plan as command
-    from provision.commands.shared.target_plans import select_targets
+    from provision.commands.shared.target_selection import select_targets
 
     session = open_session(spec, sandbox=sandbox, faults=faults, offline=offline, apart=out is None)
     with session as (loaded, system):

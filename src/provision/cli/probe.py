@@ -45,7 +45,7 @@ def export(folder: Path, *, spec: Path | None, target: str | None, output_format
     from provision.cli import console
     from provision.commands import probe as command
     from provision.commands.shared.load import load_spec
-    from provision.commands.shared.target_plans import select_target
+    from provision.commands.shared.target_selection import select_target
 
     system = RealSystem()
     command.check_output_folder(folder, system)

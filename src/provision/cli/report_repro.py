@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     "--spec",
     type=FILE,
     metavar="SPEC",
-    help="Take the values that the report.json lacks from this spec.",
+    help="Use this spec for the values that are missing from the report.json.",
 )
 @OUT
 @OUTPUT_FORMAT
@@ -66,7 +66,7 @@ def _build_program(
     from provision.commands.repro import build_check_program, build_stored_check_program
     from provision.commands.shared.load import load_spec
     from provision.commands.shared.stored_reports import read_stored_reports, single_report
-    from provision.commands.shared.target_plans import select_target
+    from provision.commands.shared.target_selection import select_target
     from provision.errors import UsageError
 
     is_report = path.suffix == ".json"

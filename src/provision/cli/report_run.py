@@ -34,7 +34,7 @@ def run(spec: Path, *, target: str | None, html: Path | None, output_format: str
     from provision.cli import console
     from provision.commands.shared.load import load_spec
     from provision.commands.shared.run_records import latest_run_record, read_run_record
-    from provision.commands.shared.target_plans import select_target
+    from provision.commands.shared.target_selection import select_target
     from provision.views import run_record_html, run_record_text
 
     system = RealSystem()

@@ -69,7 +69,7 @@ def run(argv: tuple[str, ...], *, spec: Path, target: str | None, monitor: bool)
     from provision.cli import console
     from provision.commands import run as command
     from provision.commands.shared.load import load_spec
-    from provision.commands.shared.target_plans import select_target
+    from provision.commands.shared.target_selection import select_target
 
     if not argv:
         raise click.UsageError(

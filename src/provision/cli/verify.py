@@ -80,7 +80,7 @@ def verify(
     from provision.cli.session import import_dropped_reports, open_session
     from provision.commands import verify as command
     from provision.commands.shared.report_store import VerificationResult
-    from provision.commands.shared.target_plans import select_targets
+    from provision.commands.shared.target_selection import select_targets
     from provision.errors import UsageError
 
     if before and only:

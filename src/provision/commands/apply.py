@@ -15,6 +15,7 @@ from provision.commands.shared.executor import (
     settle_planned_intents,
 )
 from provision.commands.shared.load import LoadedSpec
+from provision.commands.shared.package_contents import build_wheels
 from provision.commands.shared.report_store import store_evidence
 from provision.commands.shared.target_plans import (
     ErrorsByTarget,
@@ -25,11 +26,13 @@ from provision.commands.shared.target_plans import (
     note_on_interrupt,
     plan_targets,
     refuse_unknown_kinds,
+    runs_in_browser,
     worst_exit_code,
 )
+from provision.commands.shared.verified_tier import override_tier
 from provision.effects.local import InstallPackages
 from provision.effects.system import ProgressCallback, System
-from provision.errors import ExternalError
+from provision.errors import ExternalError, UsageError
 from provision.plan import Plan
 from provision.state import Ledger
 from provision.state_store import LocalStore
@@ -59,6 +62,7 @@ class ApplyOptions:
     detach: bool = False
     keep: bool = False
     adopt: bool = False
+    tier: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,16 +136,22 @@ def apply(
 
     Raises:
         Refused: declined, a field that cannot be honoured, or a stale saved plan.
+        UsageError: a tier that a target cannot have.
         LockError: nothing can be locked, or `frozen` and the lock does not match.
         StateError: the state is damaged, foreign, or locked by another run.
     """
     refuse_unknown_kinds(loaded, names)
+    if options.tier:
+        loaded = override_tier(loaded, options.tier)
     store = LocalStore(loaded.folder, system)
     locked = ensure_lock(loaded, system, progress, frozen=options.frozen)
 
     def plan(ledger: Ledger) -> TargetPlans:
+        build_wheels(loaded, locked.lock, names, system, progress)
         verify, adopt = options.verify, options.adopt
         plans = plan_targets(loaded, locked.lock, names, ledger, system, verify=verify, adopt=adopt)
+        if options.tier:
+            _refuse_tier_in_browser(plans)
         if options.saved_plan is not None:
             check_saved_plan(options.saved_plan, plans.plan, system)
         return plans
@@ -165,6 +175,15 @@ def apply(
         tuple(result for result in results if isinstance(result, PendingTarget)),
         failed,
     )
+
+
+def _refuse_tier_in_browser(plans: TargetPlans) -> None:
+    for name, context in plans.contexts.items():
+        if runs_in_browser(context):
+            raise UsageError(
+                f"--tier has no effect on {name}, whose notebook is run in a browser",
+                hint="set verify.tier in the spec; the notebook uses that tier",
+            )
 
 
 def _perform_actions(
@@ -230,7 +249,8 @@ def _verify_target(
                 changed=bool(changes),
                 installed=installed,
             )
-    verify_options = VerifyOptions(detach=options.detach, keep=options.keep, whole=options.verify)
+    whole = options.verify or bool(options.tier)
+    verify_options = VerifyOptions(detach=options.detach, keep=options.keep, whole=whole)
     evidence = driver.verify(context, executor, verify_options)
     if isinstance(evidence, Pending):
         summary = driver.summarize(context, executor.state, executor.system, actions)

@@ -14,8 +14,8 @@ from provision.commands.shared.target_plans import (
     list_recorded_targets,
     missing_instance_error,
     note_on_interrupt,
-    select_targets,
 )
+from provision.commands.shared.target_selection import select_targets
 from provision.effects.system import ProgressCallback, System
 from provision.state_store import LocalStore
 from provision.targets import AnyDriver, get_driver

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import provision
 from provision.commands.shared.interpreters import interpreter_error
 from provision.errors import ProvisionError
-from provision.verification import probe_zipapp
+from provision.verification.device_files import probe_zipapp
 
 if TYPE_CHECKING:
     from provision.agent.core.process import ProcessResult

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import assert_never
@@ -12,7 +13,7 @@ from provision.agent.probe.proofs.launch import Launch
 from provision.commands.lock import ensure_lock
 from provision.commands.shared.launch import build_launch
 from provision.commands.shared.load import LoadedSpec
-from provision.commands.shared.target_plans import list_targets, select_target
+from provision.commands.shared.target_selection import list_targets, select_target
 from provision.effects.conda import CondaChannel
 from provision.effects.system import ProgressCallback, Reader, System
 from provision.errors import ExternalError, Refused, UsageError
@@ -63,10 +64,13 @@ def export(
     loaded: LoadedSpec,
     form: ExportFormat,
     target: str | None,
+    folder: Path,
     system: System,
     progress: ProgressCallback,
 ) -> ExportedLock:
     """Return a target's part of the lock in another tool's format; `pylock` reads the indexes.
+
+    Paths in it are relative to `folder`.
 
     Raises:
         LockError: the lock is missing or stale, or an index no longer has a file.
@@ -74,16 +78,8 @@ def export(
     """
     lock = ensure_lock(loaded, system, progress, frozen=True).lock
     targets = _target_names(loaded, lock, target)
-    part = view_target(lock, targets[0])
-    origins = [viewed.package for viewed in part.packages if viewed.package.origin is not None]
-    if origins:
-        named = (f"{one.name}: {one.origin.description}" for one in origins if one.origin)
-        raise Refused(
-            "packages from local paths and Git repositories cannot be exported yet",
-            why="\n".join(named),
-            hint="serve their wheels from an index that is listed under `indexes`",
-        )
-    text = _text(loaded, form, lock, targets[0], system, progress)
+    part = _with_paths_from(folder, loaded, view_target(lock, targets[0]))
+    text = _text(loaded, form, lock, targets[0], part, system, progress)
     return ExportedLock(
         text,
         targets,
@@ -104,7 +100,7 @@ def check_output_path(out: Path, form: ExportFormat, reader: Reader, *, force: b
         raise UsageError(
             f"{out} is not a valid name for a pylock file",
             why="installers accept only pylock.toml and pylock.NAME.toml (PEP 751)",
-            hint="rename the file",
+            hint="use a name such as pylock.toml",
         )
     if not reader.exists(out.parent):
         raise ExternalError(
@@ -141,16 +137,17 @@ def _text(
     form: ExportFormat,
     lock: Lock,
     target: str,
+    part: TargetView,
     system: System,
     progress: ProgressCallback,
 ) -> str:
-    part = view_target(lock, target)
     match form:
         case ExportFormat.PYLOCK:
-            return pylock.render_pylock(
-                part, resolve_file_urls(part, loaded.facts, system, progress)
-            )
+            indexed = replace(part, packages=part.indexed)
+            addresses = resolve_file_urls(indexed, loaded.facts, system, progress)
+            return pylock.render_pylock(part, addresses)
         case ExportFormat.REQUIREMENTS:
+            _refuse_sources_without_hash(part)
             return requirements.render_requirements(part)
         case ExportFormat.CYCLONEDX:
             return cyclonedx.render_cyclonedx(
@@ -181,6 +178,31 @@ def _text(
             return conda.render_explicit_list(part, system.channel_addresses(channels))
         case _:
             assert_never(form)
+
+
+def _with_paths_from(folder: Path, loaded: LoadedSpec, part: TargetView) -> TargetView:
+    """Return a part of the lock whose paths are relative to a folder."""
+    packages = []
+    for viewed in part.packages:
+        origin = viewed.package.origin
+        if origin is not None and origin.path:
+            path = os.path.relpath(loaded.source.root / origin.path, folder)
+            moved = replace(origin, path=Path(path).as_posix())
+            viewed = replace(viewed, package=replace(viewed.package, origin=moved))  # noqa: PLW2901
+        packages.append(viewed)
+    return replace(part, packages=tuple(packages))
+
+
+def _refuse_sources_without_hash(part: TargetView) -> None:
+    origins = {one.package.name: one.package.origin for one in part.packages}
+    sources = {name: origin for name, origin in origins.items() if origin and not origin.is_wheel}
+    if sources:
+        raise Refused(
+            "a requirements file with hashes cannot list folders or repositories",
+            why="\n".join(f"{name}: {origin.description}" for name, origin in sources.items()),
+            hint="use --format pylock or --format pyproject, or build wheels of these packages and "
+            "list the wheels in `packages`",
+        )
 
 
 def _render_launch(form: ExportFormat, launch: Launch) -> str:

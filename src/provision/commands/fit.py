@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from provision.commands.shared.load import LoadedSpec, check_single_document, load_spec
+from provision.commands.shared.load import LoadedSpec, load_without_rules
 from provision.commands.shared.run_records import latest_run_record, read_run_record
-from provision.commands.shared.target_plans import select_targets
+from provision.commands.shared.target_selection import select_targets
 from provision.effects.system import Reader
 from provision.errors import ExternalError, ProvisionError, Refused
-from provision.facts import load_facts
 from provision.field_types import parse_size
 from provision.target_facts import target_facts
-from provision.targets import find_driver
 from provision.verification import Report
 from provision.verification.fit import evaluate_target
 from provision.verification.fit_model import FitSources, RunFigures, TargetFit
@@ -50,7 +48,7 @@ def fit(path: Path, targets: tuple[str, ...], record: Path | None, reader: Reade
         SpecHasErrors: the spec is not valid.
         ProvisionError: the record is damaged.
     """
-    loaded = load_for_fit(path, reader)
+    loaded = load_without_rules(path, reader)
     run = read_figures(loaded, record, reader)
     names = select_targets(loaded, targets, everything=True)
     fits = tuple(evaluate(loaded, name, run, reader) for name in names)
@@ -78,14 +76,6 @@ def fit_of_recorded_run(
     return tuple(evaluate(loaded, name, run, reader) for name in names)
 
 
-def load_for_fit(path: Path, reader: Reader) -> LoadedSpec:
-    """Return a valid spec, whatever the rules say of it."""
-    checked = check_single_document(path, reader, load_facts())
-    if checked.spec is None:
-        return load_spec(path, reader)  # raises with the findings
-    return LoadedSpec(path, checked.source, checked.spec, load_facts(), tuple(checked.diagnostics))
-
-
 def read_figures(loaded: LoadedSpec, record: Path | None, reader: Reader) -> RunFigures | None:
     """Return the peaks of a record, by default of the newest one of any target.
 
@@ -105,9 +95,8 @@ def evaluate(loaded: LoadedSpec, name: str, run: RunFigures | None, reader: Read
     target = target_facts(loaded.spec, facts, name)
     required = parse_size(spec.requires.ram) / GIB if spec.requires.ram else None
     target = target._replace(target=target.kind.chosen_target(target, required, facts))
-    driver = find_driver(loaded.spec, name)
     machine = None
-    if driver is not None and driver.platform is None:
+    if target.kind.is_this_machine:
         machine = reader.machine_resources(loaded.path.resolve().parent, with_gpus=False)
     return evaluate_target(
         spec, target, facts, FitSources(_trusted_report(loaded, name, reader), machine, run)

@@ -103,7 +103,7 @@ def _write_spec(
     starter = choose_targets(project, kinds, gpu, facts)
     spec = write_spec(project, starter.targets, gpu=starter.gpu, comments=starter.comments)
     spec = spec._replace(text=first_line + spec.text)
-    checked = check_spec_text(out or DEFAULT_NAME, spec.text, facts)
+    checked = check_spec_text(out or DEFAULT_NAME, spec.text, facts, reader)
     missing = _find_uninstalled(paths, checked, reader)
     project = project._replace(leftovers=(*project.leftovers, *missing))
     return ImportResult(

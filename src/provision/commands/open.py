@@ -7,8 +7,8 @@ from provision.commands.shared.target_plans import (
     list_recorded_targets,
     missing_instance_error,
     refuse_unknown_kinds,
-    select_targets,
 )
+from provision.commands.shared.target_selection import select_targets
 from provision.effects.system import Reader, System
 from provision.errors import Refused
 from provision.state import State

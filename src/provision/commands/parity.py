@@ -19,7 +19,8 @@ from provision.lock.conda_request import conda_provided_versions, to_index_name
 from provision.state import Ledger
 from provision.targets import TargetContext, find_driver, get_driver
 from provision.targets.capabilities import VerifiesImage
-from provision.verification import Report, expectations_of, probe_digest, read_report
+from provision.verification import Report, read_report
+from provision.verification.device_files import expectations_of, probe_digest
 from provision.verification.parity import evaluate_parity
 from provision.verification.parity_model import (
     DeclaredEnvironment,

@@ -13,7 +13,7 @@ from provision.effects.local import MakeFolder, WriteFile
 from provision.effects.system import ProgressCallback, Reader, System
 from provision.errors import Refused, UsageError
 from provision.targets import TargetContext
-from provision.verification import probe_zipapp
+from provision.verification.device_files import probe_zipapp
 
 EXPORTED_FILES = ("probe.pyz", "expectations.json", "README.txt")
 _REPORT = "report.json"

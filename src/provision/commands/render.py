@@ -9,11 +9,9 @@ from pathlib import Path
 from provision.commands.lock import ensure_lock
 from provision.commands.shared.executor import open_executor
 from provision.commands.shared.load import LoadedSpec
-from provision.commands.shared.target_plans import (
-    get_driver_and_context,
-    list_targets,
-    raise_refusals,
-)
+from provision.commands.shared.package_contents import build_wheels
+from provision.commands.shared.target_plans import get_driver_and_context, raise_refusals
+from provision.commands.shared.target_selection import list_targets
 from provision.effects.local import MakeFolder, WriteFile
 from provision.effects.system import ProgressCallback, Reader, System
 from provision.errors import UsageError
@@ -84,6 +82,7 @@ def render(
         )
     targets = _select_targets(loaded, names)
     lock = ensure_lock(loaded, system, progress, frozen=True).lock
+    build_wheels(loaded, lock, targets, system, progress)
     if options.check or options.out is not None:
         unrecorded = Ledger(create_empty_state(""))
         rendered = [_render(loaded, lock, name, options, unrecorded, system) for name in targets]
@@ -128,7 +127,7 @@ def _select_targets(loaded: LoadedSpec, names: tuple[str, ...]) -> tuple[str, ..
         raise UsageError(
             "the spec has no target of kind colab",
             why=f"its targets: {kinds}",
-            hint="add one, as in `colab: {kind: colab}` under targets",
+            hint="add one under `targets`, such as `colab: {kind: colab}`",
         )
     return tuple(dict.fromkeys(names)) or rendered
 

@@ -11,6 +11,7 @@ from provision.commands.shared.target_plans import (
     get_driver_and_context,
     worst_exit_code,
 )
+from provision.commands.shared.verified_tier import with_verified_tier
 from provision.effects.system import Reader
 from provision.errors import ProvisionError
 from provision.lock import Lock
@@ -105,6 +106,7 @@ def _target_status(
         condition = "absent" if is_absent else "outdated"
         return _recorded_status(loaded, name, ledger, condition)
     driver, context = get_driver_and_context(loaded, lock, name, reader)
+    context = with_verified_tier(driver, context, ledger.state, reader)
     current = driver.condition(context, ledger, reader)
     outdated, earlier_probe = current.drift, False
     if not outdated and VerificationRecord.find(ledger.state, context.address):

@@ -8,6 +8,7 @@ from provision.agent.probe.checks import CHECKS
 from provision.commands.shared.executor import open_executor
 from provision.commands.shared.load import LoadedSpec
 from provision.commands.shared.lock_file import require_current_lock
+from provision.commands.shared.package_contents import build_wheels
 from provision.commands.shared.report_store import VerificationResult, store_evidence
 from provision.commands.shared.target_plans import (
     ErrorsByTarget,
@@ -43,6 +44,7 @@ def verify(
     _refuse_unknown_checks(only)
     hint = f"create the environment with `{loaded.command('apply')}`"
     lock = require_current_lock(loaded, system, product="environment", hint=hint)
+    build_wheels(loaded, lock, names, system, progress)
     results: list[VerificationResult] = []
     with open_executor(loaded, system, progress, lock_wait_s=lock_wait_s) as executor:
         for intent in executor.ledger.intents:

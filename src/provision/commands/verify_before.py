@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from provision.commands.lock import LockResult, ensure_lock, write_lock
 from provision.commands.shared.executor import Executor
 from provision.commands.shared.load import LoadedSpec
+from provision.commands.shared.package_contents import build_wheels
 from provision.commands.shared.report_store import VerificationResult, write_page
 from provision.commands.shared.target_plans import (
     ErrorsByTarget,
@@ -27,7 +28,7 @@ from provision.targets import AnyDriver, TargetContext, find_driver, load_driver
 from provision.targets.base import ProbeEvidence
 from provision.targets.capabilities import ImageVerification, VerifiesImage
 from provision.targets.stored_verdict import ImageVerificationRecord
-from provision.verification import probe_digest
+from provision.verification.device_files import probe_digest
 
 Confirm = Callable[[Plan, LockResult], None]
 """Shows the plan and requests a confirmation; raises Refused without it."""
@@ -62,6 +63,7 @@ def verify_before(
     """
     _refuse_other_kinds(loaded, names)
     locked = ensure_lock(loaded, system, progress)
+    build_wheels(loaded, locked.lock, names, system, progress)
     targets = {name: _find_target(loaded, locked.lock, name, system) for name in names}
     store = LocalStore(loaded.folder, system)
     shown = _plan(loaded, targets, store.load_ledger(), system)

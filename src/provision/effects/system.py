@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from provision.effects.code import CodeTree
     from provision.effects.conda import CondaChannel, CondaProgram, CondaRecord, CondaSolveRequest
     from provision.effects.google import CloudReader
-    from provision.effects.local import Damage, LocalEffect, MachineResources, MonitorRequest
+    from provision.effects.local import Damage, LocalEffect, MonitorRequest
+    from provision.effects.machine import MachineResources
     from provision.effects.packages import (
         IndexAddresses,
         IndexSource,
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
         UvProject,
     )
     from provision.effects.service import ServiceEffect
-    from provision.effects.wheels import PackageSource, RepositoryPackage
+    from provision.effects.wheels import BuiltWheel, PackageSource, RepositoryPackage
     from provision.kinds.places import Machine
 
 ProgressCallback = Callable[[str], None]
@@ -116,6 +117,9 @@ class Reader(Protocol):
 
         Files that git neither tracks nor ignores belong to them.
         """
+
+    def find_wheel(self, source: PackageSource, python: str) -> BuiltWheel | None:
+        """Return the wheel of a package; None if it was not built yet from these files."""
 
     def read_link(self, path: Path) -> str | None:
         """Return the target of a symbolic link as it is written, None if `path` is not a link."""
@@ -333,6 +337,15 @@ class System(Reader, Protocol):
         """Build a package, which runs its code, and return the METADATA of its wheel.
 
         Raises:
+            ExternalError: it cannot be built.
+        """
+
+    def build_wheel(self, source: PackageSource, python: str, progress: ProgressCallback) -> None:
+        """Build the wheel that `find_wheel` returns, unless it exists. Runs the package's code.
+
+        Raises:
+            LockError: the files are not those that were planned or locked.
+            Refused: the wheel runs on this machine only.
             ExternalError: it cannot be built.
         """
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import hashlib
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from provision.effects.code import CodeProblem
@@ -10,10 +11,27 @@ from provision.effects.code import CodeProblem
 
 @dataclass(frozen=True, slots=True)
 class RepositoryPackage:
-    """A package in a repository: the full commit and its pyproject.toml, None without one."""
+    """A package in a repository: the full commit and its pyproject.toml, None without one.
+
+    `submodules` are folders of the repository whose files are in others.
+    """
 
     commit: str
     pyproject: str | None
+    submodules: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltWheel:
+    """A wheel with the name of its file."""
+
+    name: str
+    content: bytes = field(repr=False)
+
+    @property
+    def sha256(self) -> str:
+        """The digest of its bytes, in hexadecimal digits."""
+        return hashlib.sha256(self.content).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +51,7 @@ class PackageSource:
         build: What builds it: NAME==VERSION with the sha256 of its files; () for any.
         version: The locked version; "" while it is locked.
         problems: Reasons why it cannot be used, each with its fix.
+        wheel: The wheel for a target on another machine; None if it is not built yet.
     """
 
     name: str
@@ -47,6 +66,15 @@ class PackageSource:
     build: tuple[tuple[str, tuple[str, ...]], ...] = ()
     version: str = ""
     problems: tuple[CodeProblem, ...] = ()
+    wheel: BuiltWheel | None = None
+
+    @property
+    def description(self) -> str:
+        """The origin for people."""
+        if self.path is None:
+            return f"{self.git} at {self.commit[:12]}"
+        path = self.path.relative_to(self.root).as_posix()
+        return f"{path} (editable)" if self.editable else path
 
     @property
     def is_wheel(self) -> bool:

@@ -12,11 +12,11 @@ from provision.facts.evidence import Evidence
 from provision.facts.fact_tables import FactTables
 from provision.facts.schema_torch import (
     Card,
+    CompiledFor,
     ComputeCapability,
     CudaToolkit,
     CudnnSupport,
     DriverBranch,
-    TensorFlowRelease,
     TorchBuild,
     TorchRelease,
 )
@@ -76,7 +76,7 @@ class CompatibilityFacts(FactTables):
         release = self.torch_release(torch)
         return release and self.builds.get(f"{release.release}:{flavour}:{platform}")
 
-    def code_for(self, card: Card, build: TorchBuild | TensorFlowRelease) -> DeviceCode | None:
+    def code_for(self, card: Card, build: CompiledFor) -> DeviceCode | None:
         """Return the code of a build that a card runs, or None if it has none.
 
         See `code_for_capability` for the rule and its source.
@@ -188,7 +188,7 @@ def cuda_of(flavour: str) -> str:
 
 
 def code_for_capability(
-    cc: str, build: TorchBuild | TensorFlowRelease, capabilities: Mapping[str, ComputeCapability]
+    cc: str, build: CompiledFor, capabilities: Mapping[str, ComputeCapability]
 ) -> DeviceCode | None:
     """Return the code of a build that a device of capability `cc` ("8.9") runs, or None.
 

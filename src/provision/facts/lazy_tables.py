@@ -13,7 +13,7 @@ from typing import TypeVar
 from provision.facts.fact_tables import CompiledTables
 from provision.facts.schema_packages import CondaName, KnownModel, Symptom
 from provision.facts.schema_platforms import CardZones, MachinePrice
-from provision.facts.schema_torch import TensorFlowRelease
+from provision.facts.schema_torch import JaxPlugin, TensorFlowRelease
 
 LAZY_TABLES_FOLDER = Path(__file__).with_name("on_demand")
 _Row = TypeVar("_Row")
@@ -47,6 +47,11 @@ def load_models(folder: Path = LAZY_TABLES_FOLDER) -> Mapping[str, KnownModel]:
 def load_tensorflow(folder: Path = LAZY_TABLES_FOLDER) -> tuple[TensorFlowRelease, ...]:
     """Return the TensorFlow releases, oldest first."""
     return _load_rows("tensorflow", TensorFlowRelease.from_columns, folder)
+
+
+def load_jax(folder: Path = LAZY_TABLES_FOLDER) -> tuple[JaxPlugin, ...]:
+    """Return the releases of jax's CUDA plugins, oldest first."""
+    return _load_rows("jax", JaxPlugin.from_columns, folder)
 
 
 @lru_cache(maxsize=8)

@@ -105,6 +105,30 @@ class TensorFlowRelease(NamedTuple):
         return cls(sm=tuple(sm.split()), **columns)
 
 
+class JaxPlugin(NamedTuple):
+    """A release of jax's plugin for a CUDA major, and the capabilities that it is compiled for.
+
+    XLA compiles most code for the card that it finds; the plugin's own kernels are for random
+    numbers and linear algebra. Fields as in `TensorFlowRelease`.
+    """
+
+    release: str
+    cuda: str
+    pythons: Strings
+    sm: Strings
+    ptx: str
+    evidence: Evidence
+
+    @classmethod
+    def from_columns(cls, *, sm: str, **columns: Any) -> Self:
+        """Return a row of the table, which writes capabilities between spaces."""
+        return cls(sm=tuple(sm.split()), **columns)
+
+
+CompiledFor = TorchBuild | TensorFlowRelease | JaxPlugin
+"""What was compiled for some compute capabilities."""
+
+
 class CudaToolkit(NamedTuple):
     """A CUDA toolkit.
 

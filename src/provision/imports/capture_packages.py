@@ -16,7 +16,7 @@ _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?")
 _UNLOCKABLE = {
     "editable": "it was installed in editable mode",
     "vcs": "it was installed from a repository",
-    "file": "it was installed from a file of that machine",
+    "file": "it was installed from a file on that machine",
     "url": "it was installed from a URL",
 }
 
@@ -50,7 +50,7 @@ class CapturedPackage(NamedTuple):
         try:
             Version(self.version)
         except InvalidVersion:
-            return "its version is not one of Python packages"
+            return "its version is not valid for a Python package"
         return ""
 
     def is_held_by(self, packages: Mapping[str, str]) -> bool:

@@ -34,7 +34,7 @@ _INSTALLERS = frozenset(
 """Packages that install others. An environment of provision has its own installer."""
 _PLATFORMS = {"linux-arm64": "linux-aarch64", "macos-arm64": "macos-arm64"}
 """Platforms of captures by their name in a spec, which is for linux-x86_64 without `platforms`."""
-_HINT = "make one on that machine: provision capture -o capture.json"
+_HINT = "create a capture on that machine with `provision capture -o capture.json`"
 _PYTHON = re.compile(r"3\.\d{1,2}")
 _SAME_MEMORY = 0.25
 """Own choice: cards report up to a tenth less than their vendor counts; laptop variants differ by
@@ -142,10 +142,10 @@ class _CaptureReader:
             return best
         self.content.leave(
             self._span("readings", "place.product"),
-            "the Colab runtime of this capture is not known",
+            "the Colab runtime in this capture is unknown",
             "its packages do not match any Colab runtime in the facts",
-            "add a target of the kind colab; `provision facts list colab.runtimes` shows those "
-            "that are known",
+            "add a target with `kind: colab`; `provision facts list colab.runtimes` lists the "
+            "known runtimes",
         )
         return ""
 
@@ -162,8 +162,8 @@ class _CaptureReader:
             self.content.set(("targets", "colab", "runtime"), version, span)
         self.content.leave(
             span,
-            f"{len(held)} packages of the Colab runtime {version}: left out",
-            "every machine with this runtime has them in these versions",
+            f"{len(held)} packages of the Colab runtime {version} were left out",
+            "every machine with this runtime has these versions of them",
             "add a package to `packages` to lock its version",
         )
         return {name: one for name, one in installed.items() if name not in held}
@@ -181,7 +181,7 @@ class _CaptureReader:
                 self.content.leave(
                     package.span,
                     f"{shown} is not imported: {reason}",
-                    "a spec and its lock contain packages of indexes only",
+                    "a spec and its lock contain only packages from indexes",
                     f"if a package index has it, add {quote_text(package.name)}==VERSION to "
                     "`packages`",
                 )
@@ -192,7 +192,7 @@ class _CaptureReader:
                 system[0].span,
                 f"{shorten_names(system)}: left out",
                 "the operating system installed them for its own programs",
-                "add those that your code imports to `packages`",
+                "add the packages that your code imports to `packages`",
             )
         return kept
 
@@ -207,8 +207,8 @@ class _CaptureReader:
             self.content.leave(
                 tools[0].span,
                 f"{shorten_names(tools)}: left out",
-                "they install packages; provision installs with uv",
-                "add those that your code imports to `packages`",
+                "they install packages, but provision installs with uv",
+                "add the packages that your code imports to `packages`",
             )
         required = [one for name, one in sorted(installed.items()) if name not in roots]
         if required:
@@ -224,7 +224,7 @@ class _CaptureReader:
             self.content.leave(
                 from_conda[0].span,
                 f"{shorten_names(from_conda)}: taken from the package index",
-                "conda installed them; a capture lists only the Python packages of conda",
+                "conda installed them; a capture lists only conda's Python packages",
                 "import the output of `conda env export` to keep conda packages",
             )
 
@@ -235,7 +235,7 @@ class _CaptureReader:
             self.content.set(("python",), python, span)
         elif python:
             self.content.leave(
-                span, f"Python {quote_text(python)} was left out", "it is not a Python 3"
+                span, f"Python {quote_text(python)} was left out", "it is not Python 3"
             )
 
     def _add_cuda(self, torch: CapturedPackage, *, is_added: bool) -> None:
@@ -260,8 +260,8 @@ class _CaptureReader:
             self.content.leave(
                 span,
                 f"the GPU {quote_text(name)} was left out",
-                "provision does not know it, or the machine has several kinds of GPU",
-                "set `gpu` in the spec; `provision facts list gpus` shows the names",
+                "this GPU is not in the facts, or the machine has several kinds of GPU",
+                "set `gpu` in the spec; `provision facts list gpus` lists the names",
             )
             return
         many = isinstance(count, int) and 1 < count < 100
@@ -270,7 +270,7 @@ class _CaptureReader:
             self.content.leave(
                 span,
                 f"the GPU {short} was left out",
-                "torch is installed in its build for CPU, which does not use it",
+                "the installed torch is a CPU build, which does not use the GPU",
                 f"to train on the GPU, set `gpu: {short}` and remove `cuda: none`",
             )
         else:
@@ -289,7 +289,7 @@ class _CaptureReader:
         elif error not in (None, -1):
             self.content.leave(
                 span,
-                "the GPU is not known: the driver failed when the capture was made",
+                "the GPU is unknown: the driver failed when the capture was made",
                 f"NVML reported the error {quote_text(str(error))}",
                 "set `gpu` in the spec",
             )
@@ -321,6 +321,6 @@ class _CaptureReader:
             self.content.leave(
                 span,
                 f"the platform {quote_text(platform)} was left out",
-                "a spec without `platforms` is for linux-x86_64",
+                "a spec without `platforms` is only for linux-x86_64",
                 "set `platforms` in the spec",
             )

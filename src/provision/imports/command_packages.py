@@ -42,8 +42,8 @@ def add_command(
         content.leave(
             span,
             f"{read.program} runs only if {quote_text(condition, 160)}",
-            "a spec has no conditions, so these packages are in it always",
-            "delete those that the environment does not need",
+            "a spec has no conditions, so it always contains these packages",
+            "delete the packages that the environment does not need",
         )
     if read.tool == "apt":
         _add_apt(content, read.arguments, file)

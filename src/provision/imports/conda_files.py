@@ -85,7 +85,7 @@ def add_name(name: str | None, value: LocatedValue | None, content: ToolContent)
         content.leave(
             value.at.span,
             f"the name {quote_text(name)} was left out",
-            "a name consists of lower-case letters, digits and hyphens",
+            "a name must consist of lowercase letters, digits and hyphens",
         )
 
 
@@ -119,7 +119,7 @@ def _read_nested(key: str, value: LocatedValue, content: ToolContent, *, is_expo
         content.leave(
             key_span(value),
             f"the dependencies under {quote_text(key)} were left out",
-            "conda supports `pip` only",
+            "conda supports only `pip` there",
         )
 
 
@@ -137,7 +137,7 @@ def _add_dependency(text: str, span: Span, content: ToolContent, *, is_exported:
             span,
             f"the virtual package {quote_text(text)} was left out",
             "it describes the machine",
-            "write the machine's requirements under `requires`",
+            "set the machine's requirements under `requires`",
         )
     elif not re.fullmatch(r"(?:[\w-]+::)?pip(?:[=<>\s].*)?", text):  # there for the list of pip
         content.add_conda_spec(text, span, is_exported=is_exported)
@@ -206,7 +206,7 @@ def _read_address(address: str, span: Span, content: ToolContent) -> None:
         parts = []
     match = _FILE_NAME.fullmatch(parts[-1]) if len(parts) > 2 else None
     if match is None:
-        content.leave(span, f"{quote_text(address)} is not the address of a conda package")
+        content.leave(span, f"{quote_text(address)} is not the URL of a conda package")
         return
     channel, subdir = parts[-3], parts[-2]
     if subdir not in ("linux-64", "noarch"):
@@ -215,12 +215,15 @@ def _read_address(address: str, span: Span, content: ToolContent) -> None:
 
 
 def _check_platform(platform: str, span: Span, content: ToolContent) -> None:
-    message = f"the packages are for {quote_text(platform)}; the targets of a spec run linux-64"
+    message = f"the packages are for {quote_text(platform)}, but the targets of a spec run linux-64"
     if platform not in ("linux-64", "noarch") and all(
         leftover.message != message for leftover in content.leftovers
     ):
         content.leave(
-            span, message, "builds of other platforms may have other versions", "check the versions"
+            span,
+            message,
+            "builds for other platforms may have different versions",
+            "check that the versions exist for linux-64",
         )
 
 
@@ -228,7 +231,7 @@ def _read_row(line: str, span: Span, content: ToolContent) -> None:
     """Read `name=version=build`, or a row of the table: name, version, build and channel."""
     fields = line.split("=") if "=" in line else line.split()
     if len(fields) not in (3, 4) or not re.match(r"\d|pypi", fields[1]):
-        content.leave(span, f"{quote_text(line)} is not a line of `conda list`")
+        content.leave(span, f"{quote_text(line)} is not a line from `conda list`")
         return
     name, version, build = fields[:3]
     channel = fields[3] if len(fields) > 3 else ""

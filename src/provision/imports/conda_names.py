@@ -62,8 +62,8 @@ def translate_conda_packages(packages: Iterable[ImportedPackage]) -> CondaConten
             Leftover(
                 solved[0].span,
                 f"{list_names(solved)}: left out",
-                "conda installs them for other packages; they are not on the package index",
-                "add those that you need to `conda_packages`",
+                "conda installs them as dependencies; they are not on the package index",
+                "add the packages you need to `conda_packages`",
             )
         )
     return CondaContent(tuple(from_index), tuple(from_channels), tuple(settings), tuple(leftovers))
@@ -87,7 +87,7 @@ def _add_setting(
     if version is not None:
         settings.append(Setting(("cuda",), version[1], package.span))
     else:
-        message = f"{package.requirement} does not name one CUDA version"
+        message = f"{package.requirement} does not name a single CUDA version"
         leftovers.append(Leftover(package.span, message, help="set `cuda` in the spec"))
 
 

@@ -64,7 +64,9 @@ def _read_build(build: LocatedValue, content: ToolContent) -> None:
     gpu = find_value(build, "gpu")
     if gpu is not None and read_text(gpu) == "true":
         content.leave(
-            gpu.at.span, "cog does not name the GPU", help="write it in the spec, as in: gpu: L4"
+            gpu.at.span,
+            "cog does not name the GPU",
+            help="set it in the spec, for example `gpu: L4`",
         )
     elif gpu is not None and read_text(gpu) == "false":
         content.set(("gpu",), "none", gpu.at.span)
@@ -119,12 +121,14 @@ def parse_json(name: str, text: str) -> Mapping[str, Any]:
         raise SourceError(
             f"{name}:{error.lineno}:{error.colno}: the file is not valid JSON",
             why=error.msg,
-            hint="comments and trailing commas are allowed; everything else follows JSON",
+            hint="comments and trailing commas are allowed; everything else must be JSON",
         ) from None
     except (RecursionError, ValueError) as error:
         raise SourceError(f"{name}: the file is not valid JSON", why=str(error)) from None
     if not isinstance(document, dict):
-        raise SourceError(f"{name} is not an object of JSON", hint='it starts with "{"')
+        raise SourceError(
+            f"{name} is not a JSON object", hint='correct the file: it must start with "{"'
+        )
     return document
 
 
@@ -163,7 +167,7 @@ class _Devcontainer:
             self.content.leave(
                 self._span("hostRequirements", "gpu"),
                 "the file requires a GPU, but does not name one",
-                help="write it in the spec, as in: gpu: L4",
+                help="set it in the spec, for example `gpu: L4`",
             )
 
     def _span(self, *route: str | int) -> Span:
@@ -191,7 +195,7 @@ class _Devcontainer:
             self.content.leave(
                 self._span(*route),
                 f"the feature {quote_text(name)} was left out",
-                "its name does not say which packages it installs",
+                "its name does not show which packages it installs",
             )
 
     def _read_command(self, key: str, value: Any, route: tuple[str | int, ...]) -> None:

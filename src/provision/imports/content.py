@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -66,6 +66,11 @@ class Content:
         self.hashed: list[Span] = []
         self.main_indexes: list[tuple[str | None, Span]] = []
         self.has_extra_index = False
+        self.read_near: Callable[[str], str | None] = lambda _: None
+        """Returns the text of a file near the imported one by its path; None if there is none. The
+        paths in a file mean something only if the spec can be next to it."""
+        self.is_near: Callable[[str], bool] = lambda _: False
+        """Returns whether a path next to the imported file is inside of the project."""
         self._facts: Facts | None = None
 
     @property
@@ -98,7 +103,7 @@ class Content:
         if not is_for_linux(marker):
             self.leave(
                 span,
-                f"the build {tag} is for another system",
+                f"the build {tag} is for a different system",
                 f"its marker is false on Linux: {quote_text(marker)}",
             )
         elif _CUDA_TAG.fullmatch(tag):
@@ -110,7 +115,7 @@ class Content:
             self.leave(
                 span,
                 f"the build {quote_text(tag)} is not supported",
-                "a spec selects builds for NVIDIA GPUs and for CPU",
+                "a spec can only select builds for NVIDIA GPUs or for CPU",
                 "set `gpu` and `cuda` in the spec",
             )
 
@@ -143,13 +148,13 @@ class Content:
             self.leave(
                 span,
                 f"the credentials of the index {index} are not imported",
-                "a spec and its lock contain no secrets",
-                f"set UV_INDEX_{variable}_USERNAME and UV_INDEX_{variable}_PASSWORD",
+                "a spec and its lock must not contain secrets",
+                f"set UV_INDEX_{variable}_USERNAME and UV_INDEX_{variable}_PASSWORD on the machine",
             )
         if urlsplit(url).query:
             self.leave(
                 span,
-                f"the query string of the index {index}, which may contain a secret, is removed",
+                f"the query string of the index {index}, which may contain a secret, was removed",
             )
         return index
 
@@ -160,8 +165,8 @@ class Content:
             self.leave(
                 span,
                 "PyTorch's nightly index is not imported",
-                "`cuda` selects builds of releases only",
-                "use a released torch",
+                "`cuda` selects only builds of releases",
+                "use a torch release",
             )
         for tag in tags:
             if tag != "nightly":
@@ -185,14 +190,14 @@ class Content:
             return
         if self.has_extra_index:
             message = f"no package is bound to the main index {index}"
-            why = "pip searches every index; in a spec a package names its index"
-            hint = f"add `index: {index}` to the packages that only it has"
+            why = "pip searches every index, but in a spec each package names its index"
+            hint = f"add `index: {index}` to the packages that only this index has"
         else:
             self.packages = [
                 package._replace(index=package.index or index) for package in self.packages
             ]
             message = f"every package comes from the index {index}"
-            why = "the files name no other index"
+            why = "the files do not name any other index"
             hint = (
                 "if it mirrors the public index, set it in uv's configuration, and remove "
                 "`index` and `indexes` from the spec"
@@ -205,7 +210,7 @@ class Content:
             self.leave(
                 self.hashed[0],
                 "the hashes of requirements are not imported",
-                "`provision lock` records the hash of every file",
+                "no change is needed: `provision lock` records the hash of every file",
             )
 
     def to_file(
@@ -225,21 +230,21 @@ class Content:
         )
 
 
-_INDEX_HELP = "add its address to `indexes` in the spec, without secrets"
+_INDEX_HELP = "add its URL to `indexes` in the spec, without secrets"
 
 
 def _split_address(url: str) -> tuple[str, str]:
     """Return the address of an index without credentials and query, and a problem or ""."""
     bare = re.sub(r"^([a-z+]+://)[^/]*@", r"\1", url)
     if VARIABLE.search(bare):
-        return "", "its address contains a variable, whose value is not read"
+        return "", "its URL contains a variable, whose value is unknown"
     try:
         parts = urlsplit(bare)
         host = parts.hostname
     except ValueError:
-        return "", "its address is not a URL"
+        return "", "its location is not a URL"
     if parts.scheme not in ("http", "https") or not host:
-        return "", "its address is not http or https"
+        return "", "its URL is not http or https"
     if re.search(r"[\s<>\"\\]", bare) or not bare.isprintable():
-        return "", "its address contains characters that are not valid in a URL"
+        return "", "its URL contains invalid characters"
     return urlunsplit((parts.scheme, parts.netloc, parts.path, "", "")), ""

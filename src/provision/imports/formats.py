@@ -111,7 +111,7 @@ OTHER_FILES: dict[str, str] = {
     "pipfile": "import the output of `pipenv requirements`",
     "pipfile.lock": "import the output of `pipenv requirements`",
     "pixi.lock": "import pixi.toml",
-    "setup.py": "it is a program, which an import never runs: import the output of `pip freeze`",
+    "setup.py": "import does not run programs: import the output of `pip freeze`",
     "setup.cfg": "import the output of `pip freeze`",
 }
 """Files of other tools that have no reader, and what to import instead."""

@@ -52,9 +52,9 @@ def add_image(image: str, span: Span, content: ToolContent) -> None:
         content.leave(
             span,
             f"the image {quote_text(image)} was left out",
-            "its name does not say which versions of Python, CUDA and packages it contains",
-            "add the packages that the program takes from the image; `pip freeze` in a container "
-            "of it lists them",
+            "its name does not show which versions of Python, CUDA and packages it contains",
+            "add the packages that the program uses from the image; `pip freeze` in a container "
+            "from this image lists them",
         )
 
 

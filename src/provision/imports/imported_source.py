@@ -25,34 +25,37 @@ if TYPE_CHECKING:  # most files are no notebooks
 _LISTS = ("packages", "conda_packages")
 _BUILT = "pip would have to build it from source."
 _OWN_ENVIRONMENT = "install the packages into a virtual environment"
-_UNPINNED = "Each installation takes the newest releases of that day."
+_UNPINNED = "Each installation uses the newest releases available on the day."
 SPEC_WORDS = (
     (re.compile(r"\b(to|from|in) (?:`packages`|packages\b)"), r"\1 {file}"),
-    (re.compile(r'\b(?:set )?python: "(3\.\d+)"'), r"use Python \1"),
-    (re.compile(r"\bset isolation: venv, or "), ""),
-    (re.compile(r"\bset isolation: venv\b(?: at target \S+?)?(?=$|,)"), _OWN_ENVIRONMENT),
+    (re.compile(r'(?:\bset )?`python: "(3\.\d+)"`'), r"use Python \1"),
+    (re.compile(r"\bset `isolation: venv`, or "), ""),
+    (re.compile(r"\bset `isolation: venv`(?: on target \S+?)?(?=$|,)"), _OWN_ENVIRONMENT),
     (re.compile(r", or set exclude_newer$"), ""),
-    (re.compile(r", and the lock records the hashes of that answer"), ", and pip installs it"),
-    (re.compile(r"^The lock uses the PyTorch index by itself; another"), "Another"),
+    (
+        re.compile(r", and the lock records the hashes from that answer"),
+        ", and pip installs the packages from that answer",
+    ),
+    (re.compile(r"^Without `index`, `lock` uses the PyTorch index; any"), "Any"),
     (re.compile(r"^The lock pins them, but `lock --upgrade` moves .*"), _UNPINNED),
-    (re.compile(r'\bset runtime: "([\d.]+)"'), r"use runtime \1"),
+    (re.compile(r'\bset `runtime: "([\d.]+)"`'), r"use runtime \1"),
     (re.compile(r"\b[Tt]he spec (requests|requires)\b"), r"{file} \1"),
     (re.compile(r"\bin the spec\b"), "in {file}"),
     (re.compile(r", or remove [\w -]+ from `platforms`$"), ""),
-    (re.compile(r"\bbut gpu is [a-z]+"), "which this place does not have"),
-    (re.compile(r'\bset cuda: "([\d.]+)" or cuda: auto'), r"use CUDA \1"),
+    (re.compile(r"\bbut `gpu` is [a-z]+"), "which this place does not have"),
+    (re.compile(r'\bset `cuda: "([\d.]+)"` or `cuda: auto`'), r"use CUDA \1"),
     (
-        re.compile(r"^cuda: none conflicts with gpu: (\S+)"),
+        re.compile(r"^`cuda: none` conflicts with `gpu: (\S+)`"),
         r"the CPU build of torch does not use the \1",
     ),
-    (re.compile(r"^set cuda: auto, or correct gpu$"), "use a build of torch for CUDA"),
-    (re.compile(r"^cuda is not set, and the default"), "the default"),
-    (re.compile(r'set cuda: "([\d.]+)" \(with torch ([\d.]+)\)'), r"use torch \2 for CUDA \1"),
-    (re.compile(r'set cuda: "([\d.]+)"'), r"use a build of torch for CUDA \1"),
-    (re.compile(r" at target \S+ to keep the runtime's own$"), " to keep the runtime's own"),
-    (re.compile(r" at target [^ ,]+$"), ""),
-    (re.compile(r"^set cuda: none, or correct gpu$"), "use the CPU build of torch"),
-    (re.compile(r"Only wheels are locked; nothing is built from source\."), _BUILT),
+    (re.compile(r"^set `cuda: auto`, or correct `gpu`$"), "use a build of torch for CUDA"),
+    (re.compile(r"^`cuda` is not set, and the default"), "the default"),
+    (re.compile(r'set `cuda: "([\d.]+)"` \(with torch ([\d.]+)\)'), r"use torch \2 for CUDA \1"),
+    (re.compile(r'set `cuda: "([\d.]+)"`'), r"use a build of torch for CUDA \1"),
+    (re.compile(r" on target \S+ (to keep the runtime's torch)$"), r" \1"),
+    (re.compile(r" on target [^ ,]+$"), ""),
+    (re.compile(r"^set `cuda: none`, or correct `gpu`$"), "use the CPU build of torch"),
+    (re.compile(r"`lock` uses only wheels; it does not build this package from source\."), _BUILT),
 )
 """Words of rules about a spec, and words that are true of files without one."""
 

@@ -167,7 +167,7 @@ def _read_pip(
         return RefusedCommand(
             command,
             "a spec lists packages to install, not to remove",
-            "no action needed: the environment contains only locked packages",
+            "no action is needed: the environment contains only locked packages",
         )
     verb = next((word.text for word in words if not word.text.startswith("-")), "")
     if nearest_word(verb, ("install",), _MOST_SLIPS) is None:
@@ -175,7 +175,7 @@ def _read_pip(
     return RefusedCommand(
         command,
         f"{program} has no command {quote_text(verb)}",
-        f"write `{program} install`",
+        f"use `{program} install`",
         is_misspelled=True,
     )
 
@@ -198,7 +198,7 @@ def _read_conda(
         return RefusedCommand(
             command,
             "a spec lists packages to install, not to remove",
-            "no action needed: the environment contains only locked packages",
+            "no action is needed: the environment contains only locked packages",
         )
     return None
 
@@ -210,8 +210,9 @@ def _refuse_other(
     if program in _OTHER_SYSTEMS and verbs[:1] and verbs[0] in ("add", "install"):
         return RefusedCommand(
             command,
-            f"`system_packages` contains names of Debian packages, and {program} has other names",
-            "write the Debian names of these packages in `system_packages`",
+            f"`system_packages` contains names of Debian packages, but {program} uses different "
+            "names",
+            "add these packages to `system_packages` under their Debian names",
         )
     file = _PROJECT_INSTALLERS.get((program, verbs[0] if verbs else ""))
     if file is not None:

@@ -18,7 +18,7 @@ from provision.imports.toml_text import TomlText, as_table, as_tables, as_text, 
 from provision.imports.version_ranges import add_python
 
 _GROUP = re.compile(r"['\"]([\w.-]+)['\"]\s+in\s+(?:extras|dependency_groups)\b")
-_GROUP_WHY = "it depends on a group, which a marker of a spec cannot name"
+_GROUP_WHY = "it depends on a group, which a marker in a spec cannot name"
 _USUAL_PYTHON = "3.11"
 _OWN_SOURCES = ("virtual", "editable", "directory")
 
@@ -92,7 +92,7 @@ def read_uv_lock(path: Path, text: str, context: ImportContext) -> ImportedFile:
             if number not in (fitting or numbers[:1]):
                 span = _table_span(toml, "package", number, "version")
                 version = quote_text(as_text(packages[number].get("version")))
-                content.leave(span, f"{name} {version} is for another system or Python")
+                content.leave(span, f"{name} {version} is for a different system or Python")
         for number in fitting or numbers[:1]:
             reader.add(packages[number], number, choices.get(name), is_fork=len(fitting) > 1)
     return content.to_file("uv.lock", toml.texts, is_resolved=True)
@@ -164,7 +164,7 @@ def _leave_source(content: Content, name: str, source: str, span: Span) -> None:
     content.leave(
         span,
         f"{quote_text(name)} is not imported: its source is {quote_text(source)}",
-        "import takes packages from an index only",
+        "import takes paths and repositories from requirements only",
         f"if a package index has it, add it as {quote_text(name)}==VERSION",
     )
 

@@ -142,7 +142,7 @@ def _select_groups(
                 members[0].span,
                 f"the group {name} was left out: {list_names(members)}",
                 "groups and extras are optional",
-                f"add --group {name} to import it",
+                f"use --group {name} to import it",
             )
         )
     return selected
@@ -177,8 +177,8 @@ def _reduce_resolved(
         Leftover(
             of_cuda[0].span,
             f"{list_names(of_cuda)}: left out",
-            "they are part of torch's CUDA build, which the lock selects with everything "
-            "that it requires",
+            "they are part of torch's CUDA build, which the lock selects together with "
+            "everything it requires",
         )
     )
     return [package for package in packages if package not in of_cuda], [], True
@@ -195,14 +195,16 @@ def _note_reduced(
                 others[0].span,
                 f"{list_names(others)}: left out, because no other file lists them",
                 "this file pins the packages that the other files list, and their dependencies",
-                "import this file alone to keep every line of it",
+                "import only this file to keep all of its lines",
             )
         )
     unpinned = sorted(declared - {package.name for package in packages})
     if unpinned:
         names = ", ".join(unpinned)
         leftovers.append(
-            Leftover(packages[0].span, f"{names}: no exact version, because this file lacks them")
+            Leftover(
+                packages[0].span, f"{names}: no exact version, because this file does not list them"
+            )
         )
 
 

@@ -52,6 +52,8 @@ class ImportedPackage(NamedTuple):
         is_exact: True for an exact version of a resolved set (pip freeze, a lock, conda export),
             which also lists packages that nobody chose.
         environment: Name of the group or extra it belongs to, such as "dev"; "" for the main one.
+        source: The fields of a package from a path or a repository, such as git and rev, with
+            their values; () for one of an index.
     """
 
     name: str
@@ -62,6 +64,7 @@ class ImportedPackage(NamedTuple):
     is_constraint: bool = False
     is_exact: bool = False
     environment: str = ""
+    source: tuple[tuple[str, Any], ...] = ()
 
 
 class Setting(NamedTuple):

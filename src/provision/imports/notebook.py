@@ -237,8 +237,8 @@ def _report_unreadable(cell: NotebookCell, content: ToolContent) -> None:
     if cell.is_malformed:
         content.leave(
             cell.file().span(0, 0),
-            "the cell was not read",
-            "it has no cell_type, or its source is not text",
+            "the cell could not be read",
+            "it has no `cell_type`, or its source is not text",
             "open the notebook in Jupyter and save it again",
         )
     elif cell.kind != "code":
@@ -255,7 +255,7 @@ def _report_unreadable(cell: NotebookCell, content: ToolContent) -> None:
         content.leave(
             cell.file().span(first, first + 1),
             "the cell contains half of a surrogate pair",
-            "no text file can contain this character; it was read as U+FFFD",
+            "a text file cannot contain this character; it was read as U+FFFD",
             "delete the character and type it again",
         )
 
@@ -315,7 +315,7 @@ def _read_installs(
                 command.span,
                 f"`{quote_text(command.command.text)}` runs only {place}",
                 f"this notebook was {'' if on_colab else 'not '}saved by Colab",
-                "if they are needed there too, add them to the spec",
+                "if they are needed there too, add the packages to the spec",
             )
     return installs
 
@@ -337,7 +337,7 @@ def _read_metadata(document: NotebookJson, content: ToolContent) -> None:
     if not _is_python(metadata):
         content.leave(
             document.metadata_span("kernelspec", "language"),
-            "the notebook is not in Python, and its cells were not read",
+            "the notebook is not in Python, so its cells were not read",
         )
         return
     version = metadata_text(metadata, "language_info", "version")
@@ -367,17 +367,17 @@ def _read_colab(document: NotebookJson, content: ToolContent) -> None:
         content.leave(
             span,
             "the notebook runs on a TPU",
-            "a spec is for GPUs and CPUs",
-            "write the GPU in the spec, or `gpu: none` for the CPU",
+            "a spec can only be for GPUs or CPUs",
+            "set `gpu` in the spec to a GPU, or `gpu: none` for the CPU",
         )
     elif gpu_type:
         content.set(("gpu",), gpu_type, span)
     elif accelerator == "GPU":
         content.leave(
             span,
-            "the notebook runs on a GPU, but does not name the model",
-            "Colab has saved the name since 2023",
-            "write it in the spec, as in: gpu: T4",
+            "the notebook runs on a GPU, but does not name the GPU model",
+            "Colab has only saved the name since 2023",
+            "set it in the spec, for example `gpu: T4`",
         )
     content.set(("targets", "colab", "kind"), "colab", span)
     route = ("colab", "runtimeAttributes", "runtime_version")

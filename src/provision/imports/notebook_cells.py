@@ -113,7 +113,7 @@ def read_notebook_json(path: Path, raw: bytes | str) -> NotebookJson:
 def _too_large(name: str) -> SourceError:
     return SourceError(
         f"{name} is larger than {MAX_NOTEBOOK_BYTES >> 20} MiB",
-        why="outputs such as images and tables are probably saved in it",
+        why="it probably contains saved outputs such as images and tables",
         hint="clear the outputs and save the notebook again",
     )
 
@@ -127,7 +127,7 @@ def _decode(name: str, raw: bytes) -> str:
         line = raw.count(b"\n", 0, error.start) + 1
         raise SourceError(
             f"{name}:{line}: byte 0x{raw[error.start]:02x} is not UTF-8",
-            why="notebooks are UTF-8",
+            why="notebooks must be UTF-8",
             hint="open the notebook in Jupyter and save it again",
         ) from None
 
@@ -139,7 +139,7 @@ def _parse_json(name: str, text: str) -> Any:
         conflict = re.search(r"^(?:<{7}|={7}|>{7})", text, re.MULTILINE)
         hint = "open the notebook in Jupyter and save it again, or restore an earlier version"
         if conflict:
-            hint = "the file contains the marks of a merge conflict; resolve it first"
+            hint = "the file contains merge conflict markers; resolve the conflict first"
         raise SourceError(
             f"{name}:{error.lineno}:{error.colno}: the notebook is not valid JSON",
             why=error.msg,
@@ -148,7 +148,7 @@ def _parse_json(name: str, text: str) -> Any:
     except RecursionError:
         raise SourceError(
             f"{name} has too many levels of nesting",
-            why="a notebook has fewer than 20 levels",
+            why="a valid notebook has fewer than 20 levels",
             hint="clear the outputs and save the notebook again",
         ) from None
     except ValueError as error:  # a number with more digits than Python converts
@@ -166,7 +166,7 @@ def _check_document(name: str, document: Any) -> list[Any]:
         raise SourceError(
             f"{name} has notebook format {version}; expected 4",
             why="Jupyter has written format 4 since 2015",
-            hint=f"convert it with: jupyter nbconvert --to notebook --inplace {name}",
+            hint=f"convert it with `jupyter nbconvert --to notebook --inplace {name}`",
         )
     cells = document.get("cells") if isinstance(document, dict) else None
     if not isinstance(cells, list):

@@ -60,7 +60,7 @@ def merge_packages(
             Leftover(
                 constraints[0].span,
                 f"{list_names(constraints)}: these constraints were left out",
-                "a spec limits only the packages that it lists",
+                "a spec can limit only the packages it lists",
                 "add a package to `packages` to keep its limit",
             )
         )
@@ -103,10 +103,18 @@ def _apply_limits(
 
 
 def _combine(lines: list[_Line], conflicts: list[Conflict]) -> ImportedPackage:
-    """Return the lines of one name and marker as one package, at the line of its version."""
-    first = lines[0]
-    index = first.package.index
-    for line in lines[1:]:
+    """Return the lines of one name and marker as one package, at the line of its version.
+
+    A path or a repository counts more than versions.
+    """
+    sources = [line for line in lines if line.package.source]
+    first = sources[0] if sources else lines[0]
+    for line in sources[1:]:
+        if line.package.source != first.package.source:
+            message = f"{first.package.name} comes from two paths or repositories"
+            conflicts.append(Conflict(message, first.package.span, line.package.span))
+    index = None if sources else first.package.index
+    for line in () if sources else lines[1:]:
         if index is None:
             index = line.package.index
         elif line.package.index not in (None, index) and not line.package.is_constraint:
@@ -121,8 +129,9 @@ def _combine(lines: list[_Line], conflicts: list[Conflict]) -> ImportedPackage:
     extras = {extra for line in lines for extra in line.requirement.extras}
     shown_extras = f"[{','.join(sorted(extras))}]" if extras else ""
     shown_marker = f"; {first.marker}" if first.marker else ""
-    requirement = f"{first.package.name}{shown_extras}{_join_specifiers(lines, conflicts)}"
-    pin = _find_pin(lines)
+    specifiers = "" if sources else _join_specifiers(lines, conflicts)
+    requirement = f"{first.package.name}{shown_extras}{specifiers}"
+    pin = None if sources else _find_pin(lines)
     return first.package._replace(
         requirement=f"{requirement}{shown_marker}",
         span=pin[0].package.span if pin else first.package.span,

@@ -85,8 +85,8 @@ def _is_left_out(word: ShellWord, span: Span, content: ToolContent) -> bool:
         content.leave(
             span,
             f"`{quote_text(text)}` is not in quotes",
-            "a shell reads > and < as redirections, so pip did not get the version; "
-            "the spec has it",
+            "a shell reads > and < as redirections, so pip never received the version; the spec "
+            "contains it",
             f"write it as '{quote_text(text)}'",
         )
     return not text

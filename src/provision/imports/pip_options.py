@@ -45,29 +45,32 @@ _VALUES = """
 --reinstall-package --report --resolution --retries --root-user-action --src --timeout
 --upgrade-package --upgrade-strategy --use-deprecated --use-feature -P --resume-retries
 """
-_BUILD = ("packages are built from source only if the spec allows it", "set `build: true` on it")
+_BUILD = (
+    "packages are built from source only if the spec allows it",
+    "set `build: true` on the package",
+)
 _ON_DEVICE = ("a target has its own environment folder", "no change is needed")
 _PLATFORM = (
     "the spec determines the Python version and the platform",
     "set `python`, `platforms` and `targets` in the spec",
 )
-_SECRET = ("a spec contains no secrets", "set it in uv's configuration on the machine")
+_SECRET = ("a spec must not contain secrets", "set the option in uv's configuration on the machine")
 _LEFT_FLAGS: dict[str, tuple[str, ...]] = {
     "--no-deps": (
         "a lock contains everything that the packages depend on",
-        "check the versions that `provision lock` chooses",
+        "review the versions that `provision lock` chooses",
     ),
     "--no-dependencies": (
         "a lock contains everything that the packages depend on",
-        "check the versions that `provision lock` chooses",
+        "review the versions that `provision lock` chooses",
     ),
     "--no-index": (
-        "packages come from indexes only",
+        "packages can only come from indexes",
         "add the index that has your files to `indexes`",
     ),
     "--pre": (
-        "pre-releases are used only if the version names one",
-        "name one in the version, as in torch>=2.12.0rc1",
+        "pre-releases are used only if the version specifier names one",
+        "name a pre-release in the version specifier, as in torch>=2.12.0rc1",
     ),
     "--no-build-isolation": _BUILD,
 }
@@ -76,8 +79,8 @@ _LEFT_VALUES: dict[str, tuple[str, ...]] = {
     "--no-binary-package": _BUILD,
     "--no-build-isolation-package": _BUILD,
     "--prerelease": (
-        "pre-releases are used only if the version names one",
-        "name one in the version, as in torch>=2.12.0rc1",
+        "pre-releases are used only if the version specifier names one",
+        "name a pre-release in the version specifier, as in torch>=2.12.0rc1",
     ),
     "--config-settings": _BUILD,
     "--config-setting": _BUILD,
@@ -94,16 +97,16 @@ _LEFT_VALUES: dict[str, tuple[str, ...]] = {
     "--abi": _PLATFORM,
     "--trusted-host": (
         "certificates are always checked",
-        "give the host a certificate that the machine trusts",
+        "install a certificate that the machine trusts on the host",
     ),
     "--proxy": _SECRET,
     "--cert": _SECRET,
     "--client-cert": _SECRET,
-    "--extra": ("it names an extra of another file", "import that file"),
-    "--group": ("it names a group of another file", "import that file"),
-    "--only-group": ("it names a group of another file", "import that file"),
-    "--overrides": ("a spec has no overrides", "add the versions to the spec"),
-    "--override": ("a spec has no overrides", "add the versions to the spec"),
+    "--extra": ("it names an extra from another file", "import that file"),
+    "--group": ("it names a group from another file", "import that file"),
+    "--only-group": ("it names a group from another file", "import that file"),
+    "--overrides": ("a spec has no overrides", "add the versions to `packages`"),
+    "--override": ("a spec has no overrides", "add the versions to `packages`"),
 }
 _SHORT = {
     "-r": "--requirement",
@@ -142,7 +145,10 @@ def _list_options() -> Iterator[tuple[str, PipOption]]:
         yield name, PipOption(OptionMeaning.LEFT, takes_value=True, text=text)
     for name, meaning in _ACTIVE.items():
         yield name, PipOption(meaning, takes_value=True)
-    links = ("a spec has indexes, not pages or folders with files", "add an index to `indexes`")
+    links = (
+        "a spec supports indexes, but not pages or folders with files",
+        "add an index to `indexes`",
+    )
     yield "--find-links", PipOption(OptionMeaning.FIND_LINKS, takes_value=True, text=links)
 
 

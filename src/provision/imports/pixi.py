@@ -46,7 +46,7 @@ def add_pixi(toml: TomlText, content: Content, root: Names) -> None:
         if rest:
             content.leave(
                 toml.key((*root, key), min(rest)),
-                f"the table `{key}` of pixi is not imported",
+                f"the pixi table `{key}` is not imported",
                 "a spec has no such setting" if key != "system-requirements" else "",
                 "set `requires` in the spec" if key == "system-requirements" else "",
             )
@@ -81,7 +81,7 @@ def _leave_location(content: Content, name: str, row: Mapping[str, Any], span: S
         content.leave(
             span,
             f"{quote_text(name)} is not imported: it comes from its {kind}",
-            "import takes packages from an index or a channel only",
+            "import takes packages only from an index or a channel",
             f"if a package index has it, add it as {quote_text(name)}==VERSION",
         )
     return bool(kind)

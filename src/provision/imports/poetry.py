@@ -78,7 +78,7 @@ def _add_dependency(
             content.leave(
                 span,
                 f"{quote_text(name)} is not imported: it comes from its {kind}",
-                "import takes packages from an index only",
+                "import takes paths and repositories from requirements only",
                 f"if a package index has it, add it as {quote_text(name)}==VERSION",
             )
             return
@@ -88,8 +88,8 @@ def _add_dependency(
         content.leave(
             span,
             f"the version {quote_text(written)} of {quote_text(name)} is not imported",
-            "it cannot be written as version specifiers",
-            "write it as in >=1.2,<2",
+            "it cannot be expressed with version specifiers",
+            "write it in a form such as >=1.2,<2",
         )
         versions = ""
     extras = f"[{','.join(as_texts(row.get('extras')))}]" if row.get("extras") else ""

@@ -123,7 +123,7 @@ class _UvSources:
                     content.leave(
                         span,
                         f"only packages that name the index {index} come from it",
-                        "in a spec every package names its index",
+                        "in a spec, each package names its index",
                         f"add `index: {index}` to the packages that come from it",
                     )
 
@@ -143,8 +143,8 @@ class _UvSources:
             kind = next((key for key in ("git", "url", "path", "workspace") if key in row), "other")
             self.content.leave(
                 span,
-                f"{name} is not imported: tool.uv.sources takes it from its {kind} source",
-                "import takes packages from an index only",
+                f"{name} is not imported: tool.uv.sources takes it from a {kind} source",
+                "import takes paths and repositories from requirements only",
                 f"if a package index has it, add it as {name}==VERSION",
             )
             return
@@ -187,8 +187,8 @@ def _read_dynamic(
     if not names:
         content.leave(
             toml.key(("project",), "dynamic"),
-            "the dependencies are not imported: they are computed by a program",
-            "an import never runs programs",
+            "the dependencies are not imported: a program computes them",
+            "import never runs programs",
             "import the output of `pip freeze`",
         )
         return {}

@@ -61,7 +61,7 @@ def read_file(path: Path, reader: Reader) -> ImportedFile:
         raise SourceError(
             f"cannot read {path}",
             why="its values are nested too deeply",
-            hint="check that this is the right file",
+            hint="use a file with fewer levels of nesting",
         ) from None
 
 
@@ -75,7 +75,7 @@ def read_text(path: Path, reader: Reader) -> str:
     try:
         raw = reader.read(path, MAX_NOTEBOOK_BYTES if is_notebook else MAX_FILE_BYTES)
     except ExternalError as error:
-        hint = error.hint or "check the name and the folder of the file"
+        hint = error.hint or "correct the name or the folder of the file"
         raise SourceError(error.what, why=error.why, hint=hint) from error
     return decode_text(path, raw)
 
@@ -99,7 +99,7 @@ def decode_text(path: Path, raw: bytes) -> str:
     except LookupError:
         raise SourceError(
             f"{path} declares the unknown encoding {encoding[:40]}",
-            hint="save it as UTF-8, and delete the declaration",
+            hint="save the file as UTF-8, and delete the declaration",
         ) from None
     except UnicodeError as error:
         start = error.start if isinstance(error, UnicodeDecodeError) else 0
@@ -112,7 +112,7 @@ def decode_text(path: Path, raw: bytes) -> str:
         raise SourceError(
             f"{path} contains a NUL character",
             why="it is a binary file, or UTF-16 without a byte order mark",
-            hint="save it as UTF-8, or check that this is the right file",
+            hint="save the file as UTF-8, or use the path of a text file",
         )
     return text
 
@@ -121,13 +121,13 @@ def _explain_unknown_format(path: Path, text: str) -> SourceError:
     names = ", ".join(dict.fromkeys(file_format.name for file_format in FORMATS))
     hint = OTHER_FILES.get(path.name.lower(), "")
     if not hint and path.suffix.lower() in (".yaml", ".yml") and _SPEC.search(text):
-        hint = f"it looks like a spec: check it with `provision lint {path}`"
+        hint = f"the file looks like a spec: check it with `provision lint {path}`"
     if not hint and _OTHER_DOCUMENT.search(text):
-        hint = "import a capture of that machine: provision capture -o capture.json"
+        hint = "import a capture from that machine, made with `provision capture -o capture.json`"
     if not text.strip():
-        return SourceError(f"{path} is empty", hint="check that this is the right file")
+        return SourceError(f"{path} is empty", hint="use the path of a file that lists packages")
     return SourceError(
-        f"the format of {path} is not known",
+        f"the format of {path} is unknown",
         why=f"known formats: {names}",
-        hint=hint or "rename it if it has one of these formats",
+        hint=hint or "if the file has one of these formats, rename it",
     )

@@ -41,8 +41,12 @@ def find_excluded_python(project: ImportedProject, machine: str, checked: str) -
         "python-excluded",
         f"{name} requires Python {value}, but the machine has Python {machine}",
         setting.span,
-        why=f"pip refuses to install the project there. Its packages were checked with Python "
-        f"{checked} instead, which needs a separate environment on that machine.",
-        hint=f"allow Python {machine}, or save a spec: its environment gets the Python that it "
-        "names",
+        why=(
+            "pip refuses to install the project there. Its packages were checked with Python "
+            f"{checked} instead, which requires a separate environment on that machine."
+        ),
+        hint=(
+            f"allow Python {machine}, or save a spec: its environment gets the Python version that "
+            "the spec names"
+        ),
     )

@@ -18,6 +18,13 @@ from provision.diagnostics import Span
 from provision.field_types import suggest_requirement
 from provision.imports.content import VARIABLE, Content, is_default_index
 from provision.imports.model import ImportedPackage
+from provision.imports.package_sources import (
+    SCHEME,
+    SourceLocation,
+    SourcePackage,
+    find_source,
+    leave_location,
+)
 from provision.imports.pip_options import OPTIONS, OptionMeaning, PipOption
 from provision.imports.quoting import quote_text
 
@@ -26,10 +33,6 @@ MAX_REQUIREMENT_LENGTH = 2000
 
 _HEAD = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[([^\]]*)\])?")
 _CLAUSE = re.compile(r"(===|==|~=|!=|<=|>=|<|>)\s*([^\s,;()]+)")
-_SCHEME = re.compile(r"(?:[a-z]+\+)?[a-z]{2,}:/{1,3}", re.IGNORECASE)
-_VERSION_TAG = re.compile(r"@v?(\d+(?:\.\d+)+)(?=#|$)")
-"""The tag of a release at the end of the address of a repository."""
-_VCS = re.compile(r"(?:git|hg|svn|bzr)\+", re.IGNORECASE)
 _ARCHIVE = re.compile(r"\.(?:whl|zip|tar\.gz|tgz|tar\.bz2|tar\.xz)$", re.IGNORECASE)
 _PATH = re.compile(r"(?:\.{1,2}(?:[/\\\[]|$)|[/~\\]|[A-Za-z]:[\\/])")
 _EGG = re.compile(r"[#&]egg=([A-Za-z0-9._-]+)")
@@ -78,25 +81,26 @@ def read_requirement(
         content.leave(
             span,
             f"{quote_text(text)} is not imported",
-            "its text depends on a variable, whose value is not read",
-            "write the value",
+            "its text depends on a variable, whose value is unknown",
+            "write the value instead of the variable",
         )
         return None
     if " @ " not in text and _is_location(text):
-        return _read_location(content, text, "", span, origin)
+        return _read_location(content, SourceLocation(text), span, origin)
     requirement = parse_requirement(text)
     if requirement is None:
         what = f"{quote_text(text)} is not a requirement"
         content.leave(span, what, help=suggest_requirement(text), kind="refused")
         return None
     if requirement.url:
-        return _read_location(content, requirement.url, requirement.name, span, origin)
+        location = SourceLocation(requirement.url, requirement)
+        return _read_location(content, location, span, origin)
     marker = str(requirement.marker or "")
     if re.search(r"\bextra\b", marker):
         content.leave(
             span,
             f"{quote_text(text)} is not imported",
-            "its marker depends on an extra, which a spec does not have",
+            "its marker depends on an extra, but a spec has no extras",
         )
         return None
     return add_package(content, requirement, text, span, origin)
@@ -164,21 +168,22 @@ def _read_local_version(
             span,
             f"the build +{quote_text(local)} of {name} is not imported",
             f"{name} {quote_text(base)} is taken from its index without a build tag",
-            f"if {name} needs that build, add the index that has it to `indexes`",
+            f"if you need that build of {name}, add the index that has it to `indexes`",
         )
 
 
 def _is_location(text: str) -> bool:
-    if _SCHEME.match(text) or _PATH.match(text):
+    if SCHEME.match(text) or _PATH.match(text):
         return True
     return _ARCHIVE.search(text.partition("#")[0]) is not None
 
 
 def _read_location(
-    content: Content, url: str, name: str, span: Span, origin: RequirementOrigin
+    content: Content, location: SourceLocation, span: Span, origin: RequirementOrigin
 ) -> ImportedPackage | None:
-    """Add a package that is named by a URL or a path, if its file is one of a known index."""
-    version = ""
+    """Add a package that is named by a URL or a path, if a spec can name it."""
+    url, version = location.address, ""
+    name = location.requirement.name if location.requirement else ""
     path = unquote(urlsplit_path(url))
     try:
         wheel_name, wheel_version, _, _ = parse_wheel_filename(path.rpartition("/")[2])
@@ -194,8 +199,37 @@ def _read_location(
         return add_package(content, pinned, str(pinned), span, origin)
     if url.startswith("file:") and name and _CONDA_BUILD_FOLDERS.search(path):
         return _read_conda_build(content, canonicalize_name(name), pinned, span, origin)
-    _leave_location(content, url, canonicalize_name(name) if name else "", version, span)
+    source = None if origin.is_constraint else find_source(content, location)
+    if source is not None:
+        return _add_source(content, source, location, span, origin)
+    leave_location(content, url, canonicalize_name(name) if name else "", version, span)
     return None
+
+
+def _add_source(
+    content: Content,
+    source: SourcePackage,
+    location: SourceLocation,
+    span: Span,
+    origin: RequirementOrigin,
+) -> ImportedPackage:
+    if location.is_editable and "git" in source.fields:
+        content.leave(
+            span,
+            f"{source.name} is imported without -e",
+            "a package from a repository is built from its commit",
+            "to edit it, clone it into the project and add it with its `path`",
+        )
+    package = ImportedPackage(
+        source.name,
+        source.requirement,
+        span,
+        is_exact=origin.is_exact,
+        environment=origin.environment,
+        source=tuple(source.fields.items()),
+    )
+    content.packages.append(package)
+    return package
 
 
 def _read_conda_build(
@@ -209,32 +243,12 @@ def _read_conda_build(
         span,
         f"the version of {name} is taken from its file name"
         if pinned
-        else f"the version of {name} is not known",
-        "conda installed it, and the line names a folder of the machine that built it",
+        else f"the version of {name} is unknown",
+        "conda installed it, and the line names a folder on the machine that built it",
         "" if pinned else f"add the version that `conda list {name}` shows",
     )
     requirement = pinned or Requirement(name)
     return add_package(content, requirement, str(requirement), span, origin)
-
-
-def _leave_location(content: Content, url: str, name: str, version: str, span: Span) -> None:
-    subject = name or f"`{quote_text(url)}`"
-    if _VCS.match(url) or url.startswith("git@"):
-        origin = "a repository"
-    elif _SCHEME.match(url) and not url.startswith("file:"):
-        origin = "a URL"
-    else:
-        origin = "a path of this machine"
-    if not version and (tag := _VERSION_TAG.search(url)):
-        version = tag[1]
-    known = f"{name or 'NAME'}=={version.partition('+')[0] or 'VERSION'}"
-    content.leave(
-        span,
-        f"{subject} is not imported: it comes from {origin}",
-        "import takes packages from an index only",
-        f"if a package index has it, add it as {quote_text(known)}; if not, add it with its "
-        "`path` or `git`",
-    )
 
 
 def urlsplit_path(url: str) -> str:
@@ -284,7 +298,7 @@ def read_pip_arguments(
         for name, value in _split_option(text):
             option = OPTIONS.get(name)
             if option is None:
-                what = f"the option {quote_text(name)} is not known"
+                what = f"the option {quote_text(name)} is unknown"
                 content.leave(span, what, help=_CHECK_IT, kind="refused")
                 continue
             end = span
@@ -301,7 +315,7 @@ def read_pip_arguments(
 
 _HASH = re.compile(r"sha(?:256|384|512):[0-9a-fA-F]+")
 _OWN_LINE = "write each package on its own line, before its options"
-_CHECK_IT = "check whether packages depend on it"
+_CHECK_IT = "check whether the packages depend on this option"
 
 
 def _split_option(text: str) -> list[tuple[str, str | None]]:
@@ -336,7 +350,7 @@ def _read_option(
             is_constraint = origin.is_constraint or option.meaning is OptionMeaning.CONSTRAINTS
             return [FileReference(value, span, is_constraint)]
         case OptionMeaning.EDITABLE:
-            _read_location(content, value, "", span, origin)
+            _read_location(content, SourceLocation(value, is_editable=True), span, origin)
         case OptionMeaning.INDEX | OptionMeaning.EXTRA_INDEX:
             read_index(content, value, span, is_main=option.meaning is OptionMeaning.INDEX)
         case OptionMeaning.FIND_LINKS:
@@ -351,7 +365,7 @@ def _read_option(
             content.leave(
                 span,
                 f"--hash={quote_text(value)} is not a hash that pip accepts",
-                help="write it as in --hash=sha256:HEX, with sha256, sha384 or sha512",
+                help="use the form --hash=sha256:HEX, with sha256, sha384 or sha512",
                 kind="refused",
             )
         case OptionMeaning.HASH:
@@ -373,6 +387,6 @@ def read_index(content: Content, url: str, span: Span, *, is_main: bool) -> None
         content.leave(
             span,
             f"no package is bound to the index {index}",
-            "pip searches every index; in a spec a package names its index",
+            "pip searches every index, but in a spec each package names its index",
             f"add `index: {index}` to the packages that come from it",
         )

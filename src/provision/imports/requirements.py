@@ -88,6 +88,7 @@ def read_requirements(path: Path, text: str, context: ImportContext) -> Imported
         SourceError: it has too many lines.
     """
     content, walk = Content(), _Walk(context)
+    _allow_paths(content, path.parent, context)
     is_constraint = fnmatchcase(path.name.lower(), "constraint*")
     walk.seen.add((_resolve(path), is_constraint))
     kind = walk.read(content, path, text, is_constraint=is_constraint, chain=(_resolve(path),))
@@ -96,6 +97,23 @@ def read_requirements(path: Path, text: str, context: ImportContext) -> Imported
         walk.texts,
         is_resolved=kind.is_freeze or kind.is_compiled,
     )
+
+
+def _allow_paths(content: Content, folder: Path, context: ImportContext) -> None:
+    """Let the lines name packages at paths of the project; pip reads them from its own folder."""
+
+    def is_near(name: str) -> bool:
+        return _resolve(folder / name).is_relative_to(context.root)
+
+    def read_near(name: str) -> str | None:
+        from provision.imports.read import read_text
+
+        try:
+            return read_text(folder / name, context.reader) if is_near(name) else None
+        except ProvisionError:
+            return None
+
+    content.is_near, content.read_near = is_near, read_near
 
 
 def read_references(
@@ -139,7 +157,8 @@ class _Walk:
         file = to_text_file(str(path), text)
         if len(file.starts) > MAX_LINES:
             raise SourceError(
-                f"{path} has more than {MAX_LINES} lines", hint="check that this is the right file"
+                f"{path} has more than {MAX_LINES} lines",
+                hint="use the path of a requirements file",
             )
         self.texts[file.name] = SourceText(file.name, text, file.name)
         lines = tuple(_list_lines(content, file))
@@ -179,13 +198,17 @@ class _Walk:
         """Read an included file; return a problem, its help and its kind; "" for no problem."""
         name = reference.name
         if "://" in name or name.startswith("file:"):
-            return "it is a URL", "download it, and name the file", "unread"
+            return "it is a URL", "download the file, and name it instead", "unread"
         if "$" in name:
-            return "its name contains a variable", "write the name", "unread"
+            return (
+                "its name contains a variable",
+                "write the file name without a variable",
+                "unread",
+            )
         path = folder / name
         resolved = _resolve(path)
         if not resolved.is_relative_to(self.context.root):
-            return f"it is outside of {self.context.root}", "import it as a separate file", "unread"
+            return f"it is outside {self.context.root}", "import it as a separate file", "unread"
         if resolved in chain:
             return "it includes itself", "delete the line", "refused"
         if (resolved, reference.is_constraint) in self.seen:
@@ -206,7 +229,7 @@ class _Walk:
             )
         except ProvisionError as error:
             why = f" ({error.why})" if error.why else ""
-            return f"{error.what}{why}", error.hint or "check the name", "refused"
+            return f"{error.what}{why}", error.hint or "correct the name", "refused"
         return "", "", "no-field"
 
 
@@ -283,7 +306,7 @@ def _read_line(
         content.leave(
             span,
             f"{canonicalize_name(name[1])} is not imported: it is an editable install",
-            "import takes packages from an index only",
+            "import takes paths and repositories from requirements only",
             "install it with its own tool after `provision apply`",
         )
         return ()
@@ -331,12 +354,12 @@ def _read_table(content: Content, file: TextFile, lines: tuple[LogicalLine, ...]
             continue
         span, row = line.span(file, 0, len(text)), _TABLE_ROW.match(text)
         if row is None:
-            content.leave(span, f"{quote_text(text)} is not a row of `pip list`")
+            content.leave(span, f"{quote_text(text)} is not a row from `pip list`")
         elif row[3]:
             content.leave(
                 span,
                 f"{canonicalize_name(row[1])} is not imported: it is an editable install",
-                "import takes packages from an index only",
+                "import takes paths and repositories from requirements only",
             )
         else:
             read_requirement(content, f"{row[1]}=={row[2]}", span, RequirementOrigin(is_exact=True))

@@ -67,8 +67,8 @@ def add_script(
         content.leave(
             file.span(first[0].start, first[-1].end),
             f"commands of {name} were left out: {named}{more}",
-            "a spec lists packages; it does not run commands",
-            "run them after `provision apply`, if the program needs them",
+            "a spec lists packages, but does not run commands",
+            "if your program needs them, run them after `provision apply`",
         )
 
 

@@ -51,7 +51,7 @@ def package_data(package: ImportedPackage, *, is_built: bool = False) -> str | d
 
     It is a line, or a mapping if it names an index or is built from source.
     """
-    if package.index is None and not is_built:
+    if package.index is None and not is_built and not package.source:
         return package.requirement
     from packaging.requirements import Requirement
 
@@ -65,6 +65,9 @@ def package_data(package: ImportedPackage, *, is_built: bool = False) -> str | d
         fields["marker"] = str(requirement.marker)
     if package.index is not None:
         fields["index"] = package.index
+    fields |= dict(package.source)
+    if not is_built and fields.keys() == {"name", "path"} and fields["path"].endswith(".whl"):
+        return str(fields["path"])
     return {**fields, "build": True} if is_built else fields
 
 

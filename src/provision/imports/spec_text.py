@@ -150,8 +150,8 @@ def _conda_leftovers(project: ImportedProject) -> tuple[Leftover, ...]:
         Leftover(
             project.conda_packages[0].span,
             f"{list_names(project.conda_packages)}: left out",
-            "only conda channels have them, and no target of the spec uses conda",
-            "add them to `conda_packages`, and a target {kind: local, manager: conda}",
+            "only conda channels have them, but no target in the spec uses conda",
+            "add them to `conda_packages`, and add a target with `{kind: local, manager: conda}`",
         ),
     )
 
@@ -209,8 +209,10 @@ def choose_gpu(
     cuda = settings.get(("cuda",))
     if project.needs_cuda or (cuda is not None and cuda.value != "none"):
         free = facts.conditions["free GPU"].value
-        return Assumption(free, "no file names the GPU for this CUDA build: replace it with yours")
-    return Assumption("none", "no file names a GPU: replace it with yours, such as L4")
+        return Assumption(
+            free, "no file names the GPU for this CUDA build: replace this GPU with yours"
+        )
+    return Assumption("none", "no file names a GPU: replace this value with your GPU, such as L4")
 
 
 def _choose_python(

@@ -92,14 +92,14 @@ def _add_accelerators(choices: list[tuple[str, Span]], content: ToolContent) -> 
             content.leave(
                 span,
                 f"the accelerator {quote_text(text)} was left out",
-                "it is an alternative, and a spec names one GPU",
-                "set `gpu` in the spec to the one to use",
+                "it is an alternative, but a spec names only one GPU",
+                "set `gpu` in the spec to the GPU you want",
             )
         elif match is None or match[1].lower().startswith("tpu"):
             content.leave(
                 span,
                 f"the accelerator {quote_text(text)} was left out",
-                "a spec is for GPUs and CPUs",
+                "a spec can only be for GPUs or CPUs",
             )
         else:
             count = f":{match[2]}" if match[2] and int(match[2]) > 1 else ""
@@ -117,7 +117,7 @@ def _add_size(value: LocatedValue | None, requirement: str, content: ToolContent
         content.leave(
             value.at.span,
             f"the size {quote_text(text)} was left out",
-            help=f"write it in the spec, as in: requires: {{{requirement}: 16GiB}}",
+            help=f"set it in the spec, for example `requires: {{{requirement}: 16GiB}}`",
         )
 
 
@@ -142,8 +142,8 @@ def _add_secret(name: str, value: LocatedValue, content: ToolContent) -> None:
     content.leave(
         key_span(value),
         f"the value of {quote_text(name)} is not in the spec",
-        "it is set when the task starts, or it is a secret",
-        f"add it to the spec as: secrets: {{{quote_text(name)}: {{env: {quote_text(name)}}}}}",
+        "it is set when the task starts, or is a secret",
+        f"add `secrets: {{{quote_text(name)}: {{env: {quote_text(name)}}}}}` to the spec",
     )
 
 
@@ -157,7 +157,7 @@ def _note_others(
         names = ", ".join(quote_text(key) for key, _ in others)
         content.leave(
             key_span(others[0][1]),
-            f"keys of the {name} were left out: {names}",
+            f"these keys of the {name} were left out: {names}",
             "they describe how and where the program runs, not its environment",
         )
 
@@ -193,8 +193,8 @@ def read_dstack(path: Path, text: str, context: ImportContext) -> ImportedFile:
         if nvcc is not None and read_text(nvcc) == "true":
             content.leave(
                 key_span(nvcc),
-                "the version of nvcc is not known",
-                help='write it in the spec, as in: cuda_toolkit: "12.4"',
+                "the version of nvcc is unknown",
+                help='set it in the spec, for example `cuda_toolkit: "12.4"`',
             )
         _note_others(root, _DSTACK_KEYS, "configuration", content)
     return content.finish(path.parent, context)
@@ -228,8 +228,8 @@ def _read_dstack_gpu(value: LocatedValue | None, content: ToolContent) -> None:
         content.leave(
             value.at.span,
             "the configuration requires a GPU, but does not name one",
-            "dstack chooses one by its memory",
-            "write it in the spec, as in: gpu: L4",
+            "dstack chooses a GPU by its memory",
+            "set it in the spec, for example `gpu: L4`",
         )
     # A100 and H100 exist with several sizes of memory, which are part of their name in a spec.
     size = re.fullmatch(r"(40|80|141)GB(?:\.\..*)?", memory)

@@ -29,12 +29,14 @@ class TomlText:
         """
         self.file = to_text_file(str(path), text)
         if any(line.count(".") > MAX_DOTS_IN_LINE for line in text.split("\n")):
-            raise SourceError(f"{path} has a line that is too long", hint="check the file")
+            raise SourceError(f"{path} has a line that is too long", hint="split the line")
         try:
             self.data: Mapping[str, Any] = tomllib.loads(text)
         except (tomllib.TOMLDecodeError, ValueError) as error:
             raise SourceError(
-                f"{path} is not valid TOML", why=str(error)[:200], hint="correct it and try again"
+                f"{path} is not valid TOML",
+                why=str(error)[:200],
+                hint="correct the error and try again",
             ) from None
         self._ranges: dict[tuple[str, ...], list[tuple[int, int]]] = {}
         headers = list(_HEADER.finditer(text))

@@ -92,8 +92,8 @@ class ToolContent(Content):
         if not _SYSTEM_PACKAGE.fullmatch(name):
             self.leave(
                 span,
-                f"`{quote_text(name)}` is not the name of a Debian package",
-                help="write the name of the package in `system_packages`",
+                f"`{quote_text(name)}` is not a valid Debian package name",
+                help="add the Debian name of the package to `system_packages`",
             )
             return
         if name not in self.system_packages:
@@ -109,8 +109,8 @@ class ToolContent(Content):
             self.leave(
                 span,
                 f"the value of {shown} was left out, because it may be a secret",
-                "a spec names secrets and never contains them",
-                f"add it to the spec as: secrets: {{{shown}: {{env: {shown}}}}}",
+                "a spec must name secrets, not contain them",
+                f"add `secrets: {{{shown}: {{env: {shown}}}}}` to the spec",
             )
         elif name in _BUILD_VARIABLES:
             return
@@ -118,7 +118,7 @@ class ToolContent(Content):
             self.leave(
                 span,
                 f"the variable {shown} was left out",
-                "it differs between environments, or is not a valid variable name",
+                "its value differs between environments, or its name is not a valid variable name",
             )
         elif "$" in value:
             self.leave(
@@ -152,8 +152,8 @@ class ToolContent(Content):
             self.leave(
                 span,
                 f"CUDA {quote_text(version)} was left out",
-                "a spec has one version of CUDA, major and minor",
-                'write it in the spec, as in: cuda: "12.8"',
+                "a spec needs a single CUDA version, with major and minor number",
+                'set it in the spec, for example `cuda: "12.8"`',
             )
 
     def add_python(self, version: str, span: Span) -> None:
@@ -165,8 +165,8 @@ class ToolContent(Content):
             self.leave(
                 span,
                 f"Python {quote_text(version)} was left out",
-                "a spec has one version of Python, major and minor",
-                'write it in the spec, as in: python: "3.11"',
+                "a spec needs a single Python version, with major and minor number",
+                'set it in the spec, for example `python: "3.11"`',
             )
 
     def add_conda_spec(
@@ -194,8 +194,8 @@ class ToolContent(Content):
         if not word.is_known:
             self.leave(
                 span,
-                f"the value of `{quote_text(word.text)}` is not known",
-                "it is a variable or the output of a program, and nothing is executed",
+                f"the value of `{quote_text(word.text)}` is unknown",
+                "it is a variable or the output of a program, and import does not run anything",
                 "add the package and its version to the spec",
             )
         return word.is_known
@@ -215,7 +215,7 @@ class ToolContent(Content):
                 if len(others) > 1
                 else f"the channel {names} was left out",
                 "conda packages come from conda-forge, or from the channel in the package's name",
-                f"write a package that only such a channel has as {others[0][0]}::NAME",
+                f"write a package that only this channel has as {others[0][0]}::NAME",
             )
 
     def add_file_reference(self, name: str, span: Span, *, is_constraint: bool = False) -> None:
@@ -228,7 +228,7 @@ class ToolContent(Content):
         self.leave(
             span,
             f"the packages of {quote_text(name)} were not read",
-            "this file refers to it, but it was not passed to the command",
+            "this file refers to it, but you did not pass it to the command",
             import_hint(span, name),
             missing_file=name,
         )
@@ -248,7 +248,7 @@ class ToolContent(Content):
 def import_hint(span: Span, name: str) -> str:
     """Return the hint to import another file together with the one that names it."""
     first = span.file.partition(":cell ")[0]
-    return f"import it too, as in: provision import {shlex.quote(first)} {shlex.quote(name)}"
+    return f"import it too, with `provision import {shlex.quote(first)} {shlex.quote(name)}`"
 
 
 def to_conda_package(

@@ -51,10 +51,10 @@ def find_unpublished_builds(project: ImportedProject, facts: Facts) -> Iterator[
             hint += f", or torch=={newest}+{build.flavour}"
         yield make_finding(
             "torch-build-unpublished",
-            f"{build.pin} was never published: torch {release.release} has the builds "
+            f"{build.pin} was never published: torch {release.release} has only the builds "
             f"{', '.join(tags)}",
             build.span,
-            why="No index has such a wheel, so the install fails on every machine.",
+            why="No index has such a wheel, so the installation fails on every machine.",
             hint=hint,
         )
 
@@ -85,10 +85,14 @@ def find_builds_without_index(
             f"{build.pin} is only on PyTorch's own index, which {_name_file(build.span)} does not "
             "name",
             build.span,
-            why="The public package index has one build of each release, without `+` in its "
-            "version, so pip finds no such version.",
-            hint=f"add `--extra-index-url {_PYTORCH_INDEX}{build.flavour}`, or write "
-            f"{build.package}=={build.version}",
+            why=(
+                "The public package index has only one build of each release, without `+` in "
+                "its version, so pip does not find this version."
+            ),
+            hint=(
+                f"add `--extra-index-url {_PYTORCH_INDEX}{build.flavour}`, or use "
+                f"{build.package}=={build.version}"
+            ),
         )
 
 

@@ -222,6 +222,8 @@ class Kind:
     model: ClassVar[type[TargetModel]]
     driver: ClassVar[str] = ""
     """MODULE:CLASS of its driver; "" for a kind that can only be checked and locked."""
+    is_this_machine: ClassVar[bool] = False
+    """Its targets are made on this machine."""
     rules: ClassVar[tuple[str, ...]] = ()
     """Packages of the rules that concern this kind alone."""
     lock_fields: ClassVar[tuple[str, ...]] = ()

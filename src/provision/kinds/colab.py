@@ -56,6 +56,7 @@ class Colab(Kind):
     secret_sources = frozenset({"colab"})
     reference_hint = "store it in Colab's secrets: {colab: NAME}"
     runs_code = True
+    installs_origins = True
 
     has_runtimes = True
 

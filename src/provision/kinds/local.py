@@ -39,9 +39,10 @@ class Local(Kind):
     name = "local"
     model = LocalTarget
     driver = "provision.targets.local.driver:LocalDriver"
+    is_this_machine = True
     lock_fields = ("manager",)
     secret_sources = frozenset({"env"})
-    reference_hint = "use a variable of this machine: {env: NAME}"
+    reference_hint = "use an environment variable of this machine: {env: NAME}"
     runs_code = True
     installs_origins = True
 

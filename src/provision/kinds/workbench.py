@@ -60,6 +60,7 @@ class Workbench(Kind):
     secret_sources = frozenset({"secret"})
     reference_hint = f"store it in Secret Manager: {_REFERENCE}"
     runs_code = True
+    installs_origins = True
 
     def starter_fields(self, gpu: Gpu, facts: Facts, *, conda: bool) -> Mapping[str, StarterField]:  # noqa: ARG002
         """Return names to replace, and zones, a machine type and an image for the GPU."""
@@ -72,7 +73,9 @@ class Workbench(Kind):
             "zones": StarterField(zones, "tried in this order"),
             "machine_type": StarterField(machine, price),
             "image": StarterField(image.family, "the newest image in this family"),
-            "bucket": StarterField("gs://my-bucket/provision", "yours: startup script and report"),
+            "bucket": StarterField(
+                "gs://my-bucket/provision", "yours, for the startup script and the report"
+            ),
             "service_account": StarterField(account, "yours"),
             "nat": StarterField(True, "packages are downloaded through Cloud NAT"),
             "idle_shutdown": StarterField("60m"),

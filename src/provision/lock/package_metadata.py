@@ -68,6 +68,13 @@ def find_build_requires(text: str) -> tuple[str, ...]:
     return tuple(map(str, requires))
 
 
+def parse_project_name(text: str) -> str:
+    """Return the name in a pyproject.toml, "" if it has none. Raises LockError."""
+    project = _parse_toml(text, "pyproject.toml").get("project")
+    name = project.get("name") if isinstance(project, Mapping) else None
+    return name if isinstance(name, str) else ""
+
+
 def parse_pyproject(text: str, where: str) -> PackageMetadata:
     """Return the metadata in a pyproject.toml.
 

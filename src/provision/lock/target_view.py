@@ -34,6 +34,11 @@ class TargetView:
     conda: tuple[CondaRecord, ...] = ()
 
     @property
+    def indexed(self) -> tuple[ViewedPackage, ...]:
+        """The packages of an index, without those from a path or a repository."""
+        return tuple(viewed for viewed in self.packages if viewed.package.origin is None)
+
+    @property
     def markers(self) -> tuple[str, ...]:
         """The PEP 508 marker of each environment."""
         return tuple(marker_of(environment.platform) for environment in self.environments)

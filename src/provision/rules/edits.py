@@ -36,7 +36,7 @@ def set_field_fix(context: LintContext, route: Route, text: str) -> Fix:
     value = text
     if text not in ("true", "false"):
         value = yaml_scalar(text, plain=is_absent or context.source.is_plain(route))
-    return unsafe_fix(f"set {route[-1]}: {text}", set_field_edit(context, route, value))
+    return unsafe_fix(f"set `{route[-1]}: {text}`", set_field_edit(context, route, value))
 
 
 def set_argument_fix(context: LintContext, name: str) -> Fix:
@@ -45,13 +45,13 @@ def set_argument_fix(context: LintContext, name: str) -> Fix:
         edit = Insert(("training", "arguments"), name, "true")
     else:
         edit = Insert(("training",), "arguments", f"{{{name}: true}}")
-    return unsafe_fix(f"set {name}: true", edit)
+    return unsafe_fix(f"set `{name}: true`", edit)
 
 
 def isolate_fix(context: LintContext, target: TargetFacts) -> Fix:
     """Return the fix that gives a target an environment without its runtime's packages."""
     edit = set_field_edit(context, target.route_to("isolation"), "venv")
-    return unsafe_fix("set isolation: venv", edit)
+    return unsafe_fix("set `isolation: venv`", edit)
 
 
 def yaml_scalar(text: str, *, plain: bool = True) -> str:

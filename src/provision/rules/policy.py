@@ -80,9 +80,9 @@ def report_ignored(policy: Policy, item: SuppressedFinding) -> Diagnostic:
         policy,
         "never-ignore",
         "policy-rule-ignored",
-        f"the policy does not allow to accept findings of {item.finding.id}",
+        f"the policy does not allow findings of {item.finding.id} to be accepted",
         where,
-        "fix the finding, and remove what accepts it",
+        "fix the finding, and remove the comment or setting that accepts it",
     )
 
 
@@ -96,9 +96,9 @@ def _check_gpu(policy: Policy, target: TargetFacts) -> Iterator[Diagnostic]:
             policy,
             "gpus",
             "policy-gpu",
-            f"the policy does not allow the GPU {card} of target {target.name}",
+            f"the policy does not allow the GPU {card} on target {target.name}",
             settings.gpu_route,
-            f"use {', '.join(policy.gpus) or 'gpu: none'}",
+            f"use {', '.join(policy.gpus) or '`gpu: none`'}",
         )
 
 
@@ -116,7 +116,7 @@ def _check_machine(
         places.append((target.route_to("region"), region))
     for route, name in places:
         if policy.regions is not None and name not in policy.regions:
-            message = f"the policy does not allow the region {name} of target {target.name}"
+            message = f"the policy does not allow the region {name} for target {target.name}"
             hint = f"use {', '.join(policy.regions)}"
             yield _finding(policy, "regions", "policy-region", message, route, hint)
     machine_type = getattr(fields, "machine_type", None)
@@ -126,7 +126,7 @@ def _check_machine(
     families = policy.machine_families
     if families is not None and machine_type.partition("-")[0] not in families:
         message = f"the policy does not allow the machine type {machine_type}"
-        hint = f"use a machine type of {', '.join(families)}"
+        hint = f"use a machine type from {', '.join(families)}"
         yield _finding(policy, "machine-families", "policy-machine", message, route, hint)
     if policy.max_hourly_cost is not None:
         regions = dict.fromkeys(name for _, name in places)
@@ -154,11 +154,11 @@ def _check_cost(
             message = f"the price of {machine_type} in {region} is unknown"
         elif offer.dollars > limit:
             message = (
-                f"{offer.machine.name} of target {target.name} costs ${offer.dollars:.2f} per hour "
-                f"in {region}, and the policy allows ${limit:.2f}"
+                f"{offer.machine.name} on target {target.name} costs ${offer.dollars:.2f} per "
+                f"hour in {region}, but the policy allows ${limit:.2f}"
             )
         if message:
-            hint = "use a smaller machine or GPU, or another region"
+            hint = "use a smaller machine or GPU, or a different region"
             route = target.route_to("machine_type")
             yield _finding(policy, "max-hourly-cost", "policy-cost", message, route, hint)
 
@@ -187,7 +187,7 @@ def _finding(
 ) -> Diagnostic:
     location = where if isinstance(where, Span | RouteLocation) else RouteLocation(where)
     line = policy.line(key)
-    finding = make_finding(name, message, location, why=f"{key} in {line}", hint=hint)
+    finding = make_finding(name, message, location, why=f"`{key}` is set in {line}", hint=hint)
     return finding._replace(source=f"policy {line}")
 
 

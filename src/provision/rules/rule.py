@@ -99,7 +99,7 @@ class LintContext:
 
     @cached_property
     def uses_trainer(self) -> bool:
-        """True if the program uses the Trainer of transformers."""
+        """True if the program uses Trainer from transformers."""
         return self.spec.framework() == "hf-trainer"
 
     @property

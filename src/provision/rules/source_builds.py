@@ -49,7 +49,7 @@ def toolkit_to_build_with(context: LintContext) -> CudaToolkit | None:
 
 def set_toolkit_fix(cuda: str) -> Fix:
     """Return the fix that requests another CUDA toolkit."""
-    return replace_fix(f'set cuda_toolkit: "{cuda}"', ("cuda_toolkit",), f'"{cuda}"')
+    return replace_fix(f'set `cuda_toolkit: "{cuda}"`', ("cuda_toolkit",), f'"{cuda}"')
 
 
 def nvcc_at(context: LintContext, target: TargetFacts) -> Nvcc | None:

@@ -86,7 +86,7 @@ def _check_comment(
     if not comment.ids:
         yield make_finding(
             "suppression-without-rules",
-            "the comment does not name a rule, so it accepts nothing",
+            "the comment does not name a rule, so it does not accept anything",
             comment.comment.span,
             hint="name the rules: `# provision: ignore[PKG001] reason`",
         )
@@ -112,7 +112,7 @@ def _check_comment(
         elif rule.startswith("SUP") or not is_ignorable(rule):
             yield make_finding(
                 "suppression-refused",
-                f"findings of {rule} cannot be accepted by a comment",
+                f"findings of {rule} cannot be accepted with a comment",
                 _span_of(comment, rule),
                 hint="delete the comment, and fix the finding",
             )
@@ -123,13 +123,13 @@ def _check_comment(
 def _unused(comment: SuppressionComment, rule: str) -> Diagnostic:
     finding = make_finding(
         "suppression-unused",
-        f"there is no finding of {rule} here to accept",
+        f"there is no {rule} finding here to accept",
         _span_of(comment, rule),
-        hint="delete it from the comment",
+        hint=f"remove {rule} from the comment",
     )
     if rule not in _rules_on_locks():
         return finding
-    why = "The rule is checked on the lock too, which `lint` does not read."
+    why = "The rule also checks the lock, which `lint` does not read."
     return finding._replace(severity=Severity.INFO, why=why)
 
 

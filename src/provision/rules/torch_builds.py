@@ -129,17 +129,17 @@ def runnable_releases(context: LintContext, query: BuildQuery) -> tuple[str, ...
 def set_cuda_fix(context: LintContext, query: BuildQuery, cuda: str) -> Fix:
     """Return the fix that sets the CUDA version of a target."""
     edit = set_field_edit(context, query.target.gpu_settings.cuda_route, f'"{cuda}"')
-    return unsafe_fix(f'set cuda: "{cuda}"', edit)
+    return unsafe_fix(f'set `cuda: "{cuda}"`', edit)
 
 
 def describe_cudas(cudas: dict[str, str]) -> str:
     """Return a help text with the best CUDA versions and the newest torch of each."""
     best = list(cudas.items())[:2]
-    return ", or ".join(f'set cuda: "{cuda}" (with torch {release})' for cuda, release in best)
+    return ", or ".join(f'set `cuda: "{cuda}"` (with torch {release})' for cuda, release in best)
 
 
 def describe_alternatives(
-    context: LintContext, query: BuildQuery, last_resort: str = "use another GPU"
+    context: LintContext, query: BuildQuery, last_resort: str = "use a different GPU"
 ) -> str:
     """Return a help text with the nearest combinations of torch and CUDA that run at a target."""
     cudas = runnable_cudas(context, query)

@@ -26,7 +26,8 @@ FINDING_KINDS: tuple[FindingKind, ...] = (
     FindingKind(
         "YML002",
         "duplicate-key",
-        "A mapping contains the same key twice; YAML readers differ in which value they use.",
+        "A mapping contains the same key twice; YAML readers differ in which of the values they "
+        "use.",
     ),
     FindingKind(
         "YML003",
@@ -48,8 +49,7 @@ FINDING_KINDS: tuple[FindingKind, ...] = (
     FindingKind(
         "YML007",
         "limit",
-        "The document, with its aliases expanded, is larger or more deeply nested than the "
-        "limits for specs.",
+        "The document, with its aliases expanded, exceeds the size or nesting limit for specs.",
     ),
     FindingKind(
         "YML008",
@@ -107,17 +107,17 @@ FINDING_KINDS: tuple[FindingKind, ...] = (
     FindingKind(
         "SPC006",
         "out-of-range",
-        "The number or the length is outside the limits of its key.",
+        "The number or the length is outside the limits for its key.",
     ),
     FindingKind(
         "SPC007",
         "secret-written-out",
-        "A secret is written in the spec; specs name secrets and never contain them.",
+        "A secret is written in the spec; a spec must name secrets and never contain them.",
     ),
     FindingKind(
         "SPC008",
         "more-findings",
-        "The spec has more errors of this sort than are shown.",
+        "The spec has more errors of this kind than are shown.",
     ),
     FindingKind(
         "REF001",
@@ -164,8 +164,8 @@ FINDING_KINDS: tuple[FindingKind, ...] = (
     FindingKind(
         "REF009",
         "package-source-unusable",
-        "The folder or wheel file of a package cannot be used: it is missing, outside of the "
-        "project, or another package.",
+        "The folder or wheel file of a package cannot be used: it is missing, outside the "
+        "project, or contains a different package.",
     ),
     FindingKind(
         "IMP001",
@@ -186,18 +186,18 @@ FINDING_KINDS: tuple[FindingKind, ...] = (
     FindingKind(
         "IMP004",
         "torch-build-unpublished",
-        "A file pins a build of torch, such as `torch==2.4.0+cu126`, that does not exist.",
+        "A file pins a torch build that does not exist, such as `torch==2.4.0+cu126`.",
     ),
     FindingKind(
         "IMP005",
         "torch-build-without-index",
-        "A file pins a build of torch that only PyTorch's index has, and names no such index.",
+        "A file pins a torch build that only PyTorch's index has, but does not name this index.",
         Severity.WARNING,
     ),
     FindingKind(
         "IMP006",
         "python-excluded",
-        "A file requires a Python that the machine does not have.",
+        "A file requires a Python version that the machine does not have.",
         Severity.WARNING,
     ),
     FindingKind(
@@ -228,30 +228,27 @@ FINDING_KINDS: tuple[FindingKind, ...] = (
         "SUP005",
         "suppression-refused",
         "A comment names a rule whose findings cannot be accepted: text that cannot be read, a "
-        "secret in the clear, or what `plan` refuses anyway.",
+        "plaintext secret, or something that `plan` refuses anyway.",
         Severity.WARNING,
     ),
-    FindingKind("POL001", "policy-gpu", "The policy of the project does not allow a GPU."),
-    FindingKind("POL002", "policy-region", "The policy of the project does not allow a region."),
-    FindingKind(
-        "POL003", "policy-machine", "The policy of the project does not allow a machine type."
-    ),
+    FindingKind("POL001", "policy-gpu", "The project's policy does not allow a GPU."),
+    FindingKind("POL002", "policy-region", "The project's policy does not allow a region."),
+    FindingKind("POL003", "policy-machine", "The project's policy does not allow a machine type."),
     FindingKind(
         "POL004",
         "policy-cost",
-        "A machine costs more per hour than the policy of the project allows, or its price is "
-        "unknown.",
+        "A machine costs more per hour than the project's policy allows, or its price is unknown.",
     ),
     FindingKind(
         "POL005",
         "policy-field-missing",
-        "A spec does not set a field that the policy of the project requires.",
+        "A spec does not set a field that the project's policy requires.",
     ),
     FindingKind(
         "POL006",
         "policy-rule-ignored",
-        "A comment, the configuration or the baseline accepts a finding of a rule that the policy "
-        "of the project protects.",
+        "A comment, the configuration or the baseline accepts a finding of a rule that the "
+        "project's policy protects.",
     ),
 )
 

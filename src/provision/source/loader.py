@@ -54,8 +54,8 @@ def read_spec_file(path: Path, reader: Reader) -> tuple[Source, ...]:
     if not yaml.__with_libyaml__:
         raise SourceError(
             "PyYAML was installed without libyaml",
-            why="provision reads specs with libyaml only",
-            hint="run pip install --force-reinstall --only-binary :all: pyyaml",
+            why="provision can read specs only with libyaml",
+            hint="run `pip install --force-reinstall --only-binary :all: pyyaml`",
         )
     root = find_project_root(path, reader)
     try:
@@ -112,7 +112,7 @@ def refuse_link(path: Path, root: Path, reader: Reader) -> None:
     if not real.is_relative_to(root) and (
         _is_project_root(root, reader) or real.suffix not in {".yaml", ".yml"}
     ):
-        hint = f"move the file below {root}, or use its own path"
+        hint = f"move the file below {root}, or use the path of the file itself"
         raise SourceError(
             f"{path} is outside the project", why=f"it is a link to {real}", hint=hint
         )
@@ -211,7 +211,7 @@ class ExtendsChain:
             raise _Refused(
                 "extends-missing",
                 f"{name} cannot be read: {error.why or error.what}",
-                error.hint or "`extends` is a path relative to this file",
+                error.hint or "the path in `extends` must be relative to this file",
             ) from None
         self.seen.append(origin)
         self.bytes_read += len(raw)
@@ -238,7 +238,7 @@ class ExtendsChain:
             raise _Refused(
                 "extends-outside-root",
                 f"{name or '(nothing)'} is not a relative path",
-                f"use the path of a file below {self.root}, with forward slashes",
+                f"use the relative path of a file below {self.root}, with forward slashes",
             )
         path = Path(os.path.realpath(file.path.parent / name))
         if not path.is_relative_to(self.root):
@@ -250,7 +250,7 @@ class ExtendsChain:
         if any(part.startswith(".") for part in path.relative_to(self.root).parts):
             raise _Refused(
                 "extends-outside-root",
-                f"{name} is a hidden file, or in a hidden folder",
+                f"{name} is hidden, or in a hidden folder",
                 "move the file into a folder that is not hidden",
             )
         shown = os.path.normpath(Path(file.name).parent / name)
@@ -271,7 +271,7 @@ class ExtendsChain:
             raise _Refused(
                 "extends-unusable",
                 f"{origin.name} contains {len(documents)} documents",
-                "extend a file with one document",
+                "extend a file that has only one document",
             )
         if not documents or documents[0].root is None:
             raise _Refused(
@@ -382,7 +382,7 @@ def validate_source(
             "bad-format",
             "the marker of a package is nested too deeply",
             RouteLocation(("packages",)),
-            hint="remove parentheses",
+            hint="use fewer parentheses",
         )
         return None, (finding,)
     except ValidationError as error:

@@ -82,13 +82,13 @@ def _read_sizes(path: Path, root: Path, reader: Reader) -> dict[str, Any]:
     except ExternalError as error:
         raise _Refused(
             f"{path} cannot be read: {error.why or error.what}",
-            "name a folder with the config.json of transformers, relative to the spec; or set "
-            "parameters, hidden_size and layers",
+            "name a folder with a transformers config.json, relative to the spec; or set "
+            "`parameters`, `hidden_size` and `layers`",
         ) from None
     except (ValueError, RecursionError):
         config = None
     if not isinstance(config, dict):
-        raise _Refused(f"{path} is not a JSON object", "save the model's config again")
+        raise _Refused(f"{path} is not a JSON object", "save the model's configuration again")
     sizes: dict[str, Any] = sizes_of_config(config)
     if "parameters" in sizes:
         thousands, rest = divmod(sizes["parameters"], 1000)

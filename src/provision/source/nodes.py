@@ -130,7 +130,7 @@ def decode_file(name: str, raw: bytes) -> tuple[TextFile, tuple[Diagnostic, ...]
     if wide is not None:
         text = to_text_file(name, raw.decode(wide, "replace").removeprefix("\ufeff"))
         message = f"the file is encoded in {wide[:6].upper()}; expected UTF-8"
-        hint, end = f"save it as UTF-8, as in: iconv -f {wide[:6]} -t utf-8", 0
+        hint, end = f"save it as UTF-8, for example with `iconv -f {wide[:6]} -t utf-8`", 0
     else:
         try:
             text = to_text_file(name, body.decode("utf-8"), bom=bom)
@@ -159,7 +159,7 @@ def _find_control_character(text: TextFile) -> tuple[Diagnostic, ...]:
     message = f"U+{code:04X} is not allowed in YAML"
     if code == 0:
         message += " (a NUL: is this a binary file?)"
-    hint = "delete it, or write it as an escape in double quotes"
+    hint = "delete the character, or write it as an escape in double quotes"
     return (make_finding("control-character", message, text.span(*forbidden.span()), hint=hint),)
 
 

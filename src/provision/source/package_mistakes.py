@@ -34,7 +34,7 @@ def find_package_mistakes(source: Source) -> tuple[list[Diagnostic], frozenset[R
         if name in Package.model_fields or not isinstance(version.node, Scalar):
             continue
         route: Route = (*_ROUTE, index)
-        message = "is a mapping of a name to a version; expected one string"
+        message = "is a mapping of a name to a version; expected a single string"
         findings[route] = make_finding(
             "wrong-type",
             f"{format_route(route)} {message}",

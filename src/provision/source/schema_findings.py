@@ -45,7 +45,7 @@ def to_findings(
     if len(findings) <= MAX_FINDINGS:
         return tuple(findings)
     hidden = len(findings) - MAX_FINDINGS + remaining
-    message = f"up to {hidden} more errors of this sort are not shown"
+    message = f"up to {hidden} more errors of this kind are not shown"
     hint = "fix the errors above and check again"
     last = make_finding("more-findings", message, RouteLocation(()), hint=hint)
     return (*findings[:MAX_FINDINGS], last)

@@ -19,7 +19,7 @@ FORMAT_DESCRIPTIONS: dict[str, tuple[str, str]] = {
     ),
     r"^[1-9][0-9]{0,4}[smhd]$": ("a whole number followed by s, m, h or d", '"30m"'),
     r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$": (
-        "lower-case letters and digits, with - between them, at most 63 characters",
+        "a name of lowercase letters and digits, with - between them, at most 63 characters",
         "my-name",
     ),
     r"^[A-Za-z_][A-Za-z0-9_]*$": (

@@ -24,7 +24,7 @@ MAX_RELATED_SHOWN = 20
 
 
 class StopParsing(Exception):
-    """The rest of the text is not read."""
+    """The rest of the text was not read."""
 
     def __init__(self, diagnostic: Diagnostic) -> None:
         super().__init__(diagnostic.message)
@@ -67,7 +67,7 @@ def first_line_span(item: Item) -> Span:
 def _key_not_scalar(key: Item) -> Diagnostic:
     kinds: dict[type, str] = {Alias: "an alias", Sequence: "a list", Mapping: "a mapping"}
     end = min(max(key.end, key.start + 1), key.text.end_of_line(key.start))
-    message = f"{kinds[type(key)]} is used as a key; keys are strings"
+    message = f"{kinds[type(key)]} is used as a key; keys must be strings"
     return make_finding("key-not-text", message, key.text.span(key.start, end))
 
 
@@ -82,7 +82,7 @@ def _key_not_text(key: Scalar) -> Diagnostic:
     if key.end > key.start:
         edit = Replace(span, quote_scalar(key.value))
         fix = Fix("put the key in quotes", (edit,), Applicability.SAFE)
-    message = f"the key {key.value or '(empty)'} is {kind}; keys are strings"
+    message = f"the key {key.value or '(empty)'} is {kind}; keys must be strings"
     return make_finding("key-not-text", message, span, hint="put it in quotes", fix=fix)
 
 
@@ -110,7 +110,7 @@ def _find_duplicates(entries: list[Entry]) -> Iterator[Diagnostic]:
     for (name, is_merge), keys in keys_by_name.items():
         if len(keys) == 1:
             continue
-        hint = "keep one of them"
+        hint = "keep only one of them"
         if is_merge:
             hint = "merge several mappings with a list: <<: [*a, *b]"
         yield make_finding(

@@ -146,7 +146,7 @@ class _Composer:
             directive = max(start, self.text.content.find("%YAML", start, end))
             self._report(
                 "yaml-version",
-                "%YAML 1.1 is ignored: specs are YAML 1.2",
+                "`%YAML 1.1` is ignored: specs are YAML 1.2",
                 self.text.span(directive, self.text.end_of_line(directive)),
                 why="In YAML 1.2, yes, no, on and off are strings, and 012 is not an octal number.",
                 hint="delete the line",
@@ -269,7 +269,7 @@ class _Composer:
             "tag",
             f"the tag {tag} is not supported",
             self._span(event),
-            why="Tags can make a YAML reader run code; a spec is data.",
+            why="Tags can make a YAML reader run code, but a spec is only data.",
             hint="delete the tag",
         )
 

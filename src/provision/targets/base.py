@@ -22,7 +22,8 @@ from provision.state import Ledger, State
 from provision.targets.context import Interpreter, TargetContext, declared_variables
 from provision.targets.stored_verdict import Validity, VerificationRecord, assess_validity
 from provision.targets.summary import TargetCondition, TargetSummary
-from provision.verification import Report, digest_of_expectations
+from provision.verification import Report
+from provision.verification.device_files import digest_of_expectations
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,6 +250,8 @@ class Driver(ABC, Generic[ObservationT]):
         if reason := self.reason_for_missing_report(context, stored, state, reader):
             return reason
         if self._validity(context, stored, reader) is Validity.OTHER_EXPECTATIONS:
+            if stored.tier not in ("", context.spec.verify.tier):
+                return f"it was verified with tier {stored.tier}"
             has_code = context.code is not None or bool(context.sources)
             parts = "the spec, the lock or the code" if has_code else "the spec or the lock"
             return f"{parts} has changed since it was verified"

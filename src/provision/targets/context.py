@@ -15,7 +15,7 @@ from provision.lock import Lock, LockedEnvironment
 from provision.spec import Spec
 from provision.spelling import format_command
 from provision.state import to_folder_name
-from provision.verification import expectations_of
+from provision.verification.device_files import expectations_of
 
 Route = tuple[str | int, ...]
 _ANY_SPEC = PurePath("SPEC")

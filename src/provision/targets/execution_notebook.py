@@ -34,7 +34,7 @@ def render_execution_notebook(
     if sources is not None:
         expectations |= {"simulated": list(sources.simulated), "paths": {}}
         document |= {"gpu": None, "paths": {}}
-    payload = cell.build_payload(encode_config(document), cell.build_payload_members(context.code))
+    payload = cell.build_payload(encode_config(document), cell.build_payload_members(context))
     about: dict[str, Any] = {
         "what": f"environment {context.spec.name}",
         "lock": context.lock.digest,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from provision.agent.core.files import zip_files
+from provision.agent.core.own_wheels import OWN_INDEX, WHEELS
 from provision.lock import LockedPackage
 from provision.lock.target_view import DEFAULT_INDEX_URL, is_wheel
 from provision.lock.wheels import wheel_runs_on
@@ -29,7 +31,7 @@ def build_install_request(
     packages = sorted(
         context.lock.packages_in(context.environment), key=lambda package: package.name
     )
-    used = {"pypi", *(package.index for package in packages)}
+    used = {"pypi", *(package.index for package in packages if package.origin is None)}
     sources = context.sandbox_sources
     addresses = {
         name: _find_address(name, address, sources.indexes if sources else {}, mirrors or {})
@@ -45,7 +47,7 @@ def build_install_request(
             {
                 "name": package.name,
                 "version": package.version,
-                "index": package.index,
+                "index": package.index if package.origin is None else OWN_INDEX,
                 "files": _list_files(package, context, usable_only=usable_files_only),
             }
             for package in packages
@@ -55,10 +57,31 @@ def build_install_request(
     }
 
 
+def with_own_wheels(request: Mapping[str, Any], context: TargetContext) -> dict[str, Any]:
+    """Return a request with the hashes of the wheels of the project's own packages."""
+    wheels = {source.name: source.wheel for source in context.sources}
+    packages = []
+    for row in request["packages"]:
+        wheel = wheels.get(row["name"])
+        packages.append(row if wheel is None else {**row, "files": {wheel.name: wheel.sha256}})
+    return {**request, "packages": packages}
+
+
+def pack_own_wheels(context: TargetContext) -> dict[str, bytes]:
+    """Return the archive of the wheels of the project's own packages by its name; {} for none."""
+    wheels = {source.wheel.name: source.wheel.content for source in context.sources if source.wheel}
+    return {WHEELS: zip_files(wheels)} if wheels else {}
+
+
 def _list_files(
     package: LockedPackage, context: TargetContext, *, usable_only: bool
 ) -> dict[str, str]:
-    """Return the sha256 of a package's files by name."""
+    """Return the sha256 of a package's files by name.
+
+    That of a wheel that is built here belongs to the request of a run, not to what is declared.
+    """
+    if package.origin is not None:
+        return {}
     return {
         file.name: file.sha256
         for file in package.files

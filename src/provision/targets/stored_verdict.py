@@ -12,7 +12,7 @@ from typing import ClassVar
 from provision.effects.system import Reader
 from provision.errors import ExternalError
 from provision.state import Record
-from provision.verification import probe_digest
+from provision.verification.device_files import probe_digest
 from provision.verification.report import MAX_REPORT_BYTES
 
 
@@ -27,6 +27,7 @@ class VerificationRecord(Record):
         probe: Digest of the probe's sources.
         nonce: The request that the report answers.
         sha256: Digest of the report's file, if people may replace it.
+        tier: The tier of the verification; "" if it was recorded before the field existed.
     """
 
     part: ClassVar[str] = "verification"
@@ -44,6 +45,7 @@ class VerificationRecord(Record):
     nonce: str = ""
     sha256: str = ""
     created_utc: str = ""
+    tier: str = ""
 
 
 @dataclass(frozen=True, slots=True)

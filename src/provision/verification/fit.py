@@ -24,12 +24,14 @@ from provision.verification.fit_model import (
     FitResource,
     FitSources,
     LargeArray,
+    ModelTensors,
     NeedOrigin,
     ResourceFit,
     ResourceNeed,
     RunFigures,
     TargetFit,
     describe_arrays,
+    describe_tensors,
     format_size,
     read_bytes,
 )
@@ -102,10 +104,20 @@ def _needs(
             detail += ", which was killed (or one of its processes was) because memory ran out"
         if resource is FitResource.RAM and run.arrays:
             detail += f", with the arrays {describe_arrays(run.arrays)}"
+        tensors = _tensors_in(resource, run)
+        if tensors:
+            detail += f", with {describe_tensors(tensors)}"
         yield ResourceNeed(measured, NeedOrigin.MEASURED, detail, is_minimum=run.is_killed)
     required = _required(resource, spec)
     if required is not None:
         yield required
+
+
+def _tensors_in(resource: FitResource, run: RunFigures) -> tuple[ModelTensors, ...]:
+    """Return the weights, optimizers and jax arrays of a run that take a resource."""
+    if resource not in (FitResource.RAM, FitResource.GPU):
+        return ()
+    return tuple(one for one in run.tensors if one.on_gpu == (resource is FitResource.GPU))
 
 
 def _estimate(

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from provision.agent.probe.model import Status
-from provision.effects.local import MachineResources
+from provision.effects.machine import MachineResources
 from provision.verification.report import Report, rows_of, to_number
 
 GIB = 2**30
@@ -115,6 +115,18 @@ class LargeArray(NamedTuple):
     bytes: int
 
 
+class ModelTensors(NamedTuple):
+    """Weights or optimizer of a Keras model, or jax arrays, in a variable of a program at its end.
+
+    `part` is "weights", "optimizer" or "arrays", `on_gpu` is their place.
+    """
+
+    name: str
+    part: str
+    on_gpu: bool
+    bytes: int
+
+
 @dataclass(frozen=True, slots=True)
 class RunFigures:
     """The measured peaks of one `provision run`, in bytes; None for an unknown one."""
@@ -133,6 +145,7 @@ class RunFigures:
     spec: str = ""
     """The name of the spec that was run, "" if it is unknown."""
     is_of_other_spec: bool = False
+    tensors: tuple[ModelTensors, ...] = ()
 
     @classmethod
     def from_report(cls, path: str, report: Report) -> RunFigures | None:
@@ -172,6 +185,7 @@ class RunFigures:
             bool(to_number(ended.get("memory_kills"))),
             tuple(read_arrays(record)),
             str(subject.get("spec") or ""),
+            tensors=tuple(read_tensors(record)),
         )
 
 
@@ -197,6 +211,27 @@ def describe_arrays(arrays: Iterable[LargeArray]) -> str:
     return ", ".join(
         f"{array.name} ({array.dtype}, {format_size(array.bytes)})" for array in arrays
     )
+
+
+def read_tensors(record: Mapping[str, Any]) -> Iterator[ModelTensors]:
+    """Yield weights, optimizers and jax arrays of a record; earlier records have none."""
+    for row in rows_of(record, "tensors"):
+        size = read_bytes(row, "bytes")
+        if size:
+            name, part = str(row.get("name")), str(row.get("part"))
+            yield ModelTensors(name, part, row.get("device") == "gpu", size)
+
+
+def describe_tensors(tensors: Iterable[ModelTensors]) -> str:
+    """Return tensors as text: "weights of model (1.5 GiB), params (jax, 900 MiB)"."""
+    parts = []
+    for one in tensors:
+        size = format_size(one.bytes)
+        of_jax = one.part == "arrays"
+        parts.append(
+            f"{one.name} (jax, {size})" if of_jax else f"{one.part} of {one.name} ({size})"
+        )
+    return ", ".join(parts)
 
 
 def format_size(count: float) -> str:

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 from provision.sanitize import escape_line
 from provision.verification.fit_model import ResourceFit, RunFigures, TargetFit, format_size
 from provision.views.formatting import Style, Styler, indent_rest, map_strings, wrap
-from provision.views.report.html import render_template
 
 SCHEMA = "provision.fit/1"
 _VERDICTS = {True: "fits", False: "does not fit", None: "unknown"}
@@ -60,6 +59,8 @@ def to_json(spec: str, targets: Sequence[TargetFit], run: RunFigures | None) -> 
 
 def render_page(spec: str, targets: Sequence[TargetFit], run: RunFigures | None) -> str:
     """Return the comparison as one self-contained page. Every string in it is safe and escaped."""
+    from provision.views.report.html import render_template  # for a page alone
+
     verdict = _overall(targets)
     rows = [(target.target, target.kind, target.fits, _bars(target)) for target in targets]
     return render_template(

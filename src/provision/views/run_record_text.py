@@ -7,7 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from provision.sanitize import escape_line
-from provision.verification.fit_model import describe_arrays, read_arrays
+from provision.verification.fit_model import (
+    describe_arrays,
+    describe_tensors,
+    read_arrays,
+    read_tensors,
+)
 from provision.verification.report import rows_of, to_number
 from provision.views.formatting import format_amount, format_seconds
 
@@ -89,6 +94,10 @@ def list_figures(record: Mapping[str, Any]) -> list[Figure]:
         figures += _card_figures(f"GPU {index}", card)
     figures += _torch_figures(rows_of(record, "torch"))
     figures.append(("arrays at the end", describe_arrays(read_arrays(record))))
+    tensors = tuple(read_tensors(record))
+    for place, on_gpu in (("GPU", True), ("RAM", False)):
+        words = describe_tensors(one for one in tensors if one.on_gpu == on_gpu)
+        figures.append((f"weights and optimizer at the end, {place}", words))
     return [Figure(name, value) for name, value in figures if value]
 
 

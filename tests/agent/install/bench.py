@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from provision.verification import installer_zipapp
+from provision.verification.device_files import installer_zipapp
 from tests.rig import MINOR, make_index, make_wheel
 from tests.support import with_bytecode
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import provision
-from provision.verification import installer_zipapp, probe_zipapp
+from provision.verification.device_files import installer_zipapp, probe_zipapp
 from tests.agent.install.bench import Device, copy_of_python
 from tests.rig import MINOR, served
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from provision.agent.core.files import zip_files
 from provision.agent.probe.report_json import expand
-from provision.verification import installer_zipapp, notebook_zipapp, probe_zipapp
+from provision.verification.device_files import installer_zipapp, notebook_zipapp, probe_zipapp
 from tests.agent.install.bench import UV, sha256
 from tests.agent.probe.conftest import document as expectations
 from tests.rig import MINOR, make_index, make_wheel
@@ -253,9 +253,10 @@ class Runtime:
             else {f"{pin}.whl": 64 * "0"}
         )
 
-    def lay_out(self, document: dict[str, Any]) -> Path:
-        """Write the members as the cell does, and return their folder."""
+    def lay_out(self, document: dict[str, Any], **archives: bytes) -> Path:
+        """Write the members as the cell does, and return their folder; `code` is code.zip."""
         members = {
+            **{f"{name}.zip": content for name, content in archives.items()},
             "document.json": json.dumps(document).encode(),
             **{name: with_bytecode(content) for name, content in PROGRAMS.items()},
         }

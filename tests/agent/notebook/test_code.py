@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from provision.agent.core.code_files import CodeFile, CodeManifest, code_folder, pack_code
-from provision.agent.core.files import zip_files
 from tests.agent.notebook.bench import Runtime
 
 FILES = {"job.py": b"import os\nprint('here', os.path.basename(os.getcwd()))\n"}
@@ -30,13 +29,7 @@ def lay_out(runtime: Runtime, archive: bytes) -> Path:
         expectations__code={"digest": MANIFEST.digest},
         expectations__command=command,
     )
-    plain = runtime.lay_out(document)
-    members = {path.name: path.read_bytes() for path in plain.iterdir()} | {"code.zip": archive}
-    folder = runtime.base / hashlib.sha256(zip_files(members)).hexdigest()[:12]
-    folder.mkdir()
-    for name, content in members.items():
-        (folder / name).write_bytes(content)
-    return folder
+    return runtime.lay_out(document, code=archive)
 
 
 @pytest.mark.long
@@ -63,5 +56,5 @@ def test_an_archive_of_other_code_stops_the_cell(runtime: Runtime) -> None:
     done = runtime.start(folder)
     assert done.returncode == 1
     assert "the project's code cannot be used" in done.stderr
-    assert "does not match the announced digest" in done.stderr
+    assert "does not match the expected digest" in done.stderr
     assert json.loads((runtime.base / "status.json").read_text())["outcome"] == "error"

@@ -9,7 +9,12 @@ import subprocess
 
 from provision.agent.core.files import zip_files
 from provision.agent.notebook.document import PAYLOAD_FILES
-from provision.verification import installer_zipapp, notebook_zipapp, probe_zipapp, workbench_zipapp
+from provision.verification.device_files import (
+    installer_zipapp,
+    notebook_zipapp,
+    probe_zipapp,
+    workbench_zipapp,
+)
 from tests.agent.notebook.bench import Runtime
 
 

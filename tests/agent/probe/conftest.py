@@ -10,7 +10,7 @@ from venv import create as create_venv
 
 import pytest
 
-from provision.verification import probe_zipapp
+from provision.verification.device_files import probe_zipapp
 from tests.agent.probe.bench import Environment
 from tests.support import with_bytecode
 

@@ -66,7 +66,7 @@ def test_a_card_as_it_should_be(environment: Environment, newer: Path) -> None:
     [
         ("init=9", "D01", "fail", "is not loaded", "use a machine with a GPU"),
         ("init=18", "D01", "fail", "different versions", "restart the machine"),
-        ("init=4", "D01", "fail", "no permission to use the driver", "/dev/nvidia"),
+        ("init=4", "D01", "fail", "does not have permission to use the driver", "/dev/nvidia"),
         ("init=999", "D01", "fail", "error 999", "restart"),
         ("handle=15", "D01", "fail", "a GPU is lost", "restart the machine"),
         ("count=0", "D01", "fail", "sees 0 GPUs, but the spec declares 1 x L4", "machine type"),
@@ -81,7 +81,7 @@ def test_a_card_as_it_should_be(environment: Environment, newer: Path) -> None:
             "uncorrected=-3",
             "D05",
             "warn",
-            "the driver does not report the number of errors of 1 of 1 cards",
+            "the driver does not report the number of errors for 1 of 1 cards",
             "ECC",
         ),
         (
@@ -94,9 +94,15 @@ def test_a_card_as_it_should_be(environment: Environment, newer: Path) -> None:
         ("count=2;uncorrected@1=-3", "D05", "warn", "of 1 of 2 cards", "ECC"),
         ("mig=1", "D04", "unknown", "split into partitions (MIG)", "tier quick"),
         ("mig=1;total_mib=-4", "D04", "unknown", "split into partitions (MIG)", "tier quick"),
-        ("ecc=0;uncorrected=3", "D05", "warn", "(ECC) of the card's memory is off", "turn it on"),
-        ("lanes=8", "D09", "warn", "its PCIe link has 8 of 16 lanes", "another machine"),
-        ("pcie_most=3", "D09", "warn", "the slot is PCIe 3, the card is PCIe 4", "another machine"),
+        ("ecc=0;uncorrected=3", "D05", "warn", "(ECC) for the card's memory is off", "turn ECC on"),
+        ("lanes=8", "D09", "warn", "its PCIe link uses only 8 of 16 lanes", "another machine"),
+        (
+            "pcie_most=3",
+            "D09",
+            "warn",
+            "the slot is PCIe 3, but the card is PCIe 4",
+            "another machine",
+        ),
         ("lanes=-3;pcie_most=-3;persistence=0", "D09", "pass", "full power and PCIe link", ""),
         ("reasons=8", "D06", "fail", "hardware slowdown", "another machine"),
         (
@@ -106,7 +112,7 @@ def test_a_card_as_it_should_be(environment: Environment, newer: Path) -> None:
             "hardware slowdown, hardware thermal slowdown",
             "another machine",
         ),
-        ("reasons=7", "D06", "pass", "does not reduce", ""),
+        ("reasons=7", "D06", "pass", "is not throttling", ""),
         ("used_mib=4000", "D08", "warn", "3.906 GiB of 22.49 GiB", "nvidia-smi"),
         (
             "total_mib=11517",
@@ -118,7 +124,13 @@ def test_a_card_as_it_should_be(environment: Environment, newer: Path) -> None:
         ("total_mib=49140", "D04", "fail", "47.99 GiB", "machine type"),
         ("total_mib=24576", "D04", "pass", "24 GiB", ""),
         ("recovery=1", "D07", "fail", "a reset of the card", "restart the machine"),
-        ("recovery=4", "D07", "fail", "end all programs on the card and to reset", "restart"),
+        (
+            "recovery=4",
+            "D07",
+            "fail",
+            "all programs on the card be ended and the card be reset",
+            "restart",
+        ),
         ("recovery=9", "D07", "fail", "recovery action 9", "restart"),
         ("recovery=0", "D07", "pass", "no recovery action is needed", ""),
         ("fabric=2", "D07", "warn", "in progress", "nvidia-fabricmanager"),
@@ -133,7 +145,7 @@ def test_a_card_as_it_should_be(environment: Environment, newer: Path) -> None:
         ("capability=-3", "D03", "pass", "compute capability unknown", ""),
         ("mig=1", "D09", "warn", "partitions", "another machine"),
         ("compute_mode=3", "D09", "warn", "one program at a time", "another machine"),
-        ("compute_mode=2", "D09", "warn", "no program can use it", "another machine"),
+        ("compute_mode=2", "D09", "warn", "no program can use the card", "another machine"),
         ("power_limit_mw=40000", "D09", "warn", "40 W (the default is 72 W)", "another machine"),
     ],
 )
@@ -440,8 +452,7 @@ def test_a_card_that_gets_hot_at_work_is_seen(environment: Environment, newer: P
 
     assert found["status"] == "fail", said
     assert (
-        found["message"]
-        == "the card reduces its clocks under load (imports): hardware thermal slowdown"
+        found["message"] == "the card is throttling under load (imports): hardware thermal slowdown"
     )
     assert {"key": "nvml.slowed", "value": [], "class": "context"} in report["readings"]
 
@@ -453,7 +464,7 @@ def test_a_card_that_stays_cool_at_work_passes(environment: Environment, newer: 
 
     assert {check["id"]: check for check in report["checks"]}["D06"][
         "message"
-    ] == "the card does not reduce its clocks, idle or under load"
+    ] == "the card is not throttling, idle or under load"
 
 
 def test_without_library_and_program_there_is_no_driver(

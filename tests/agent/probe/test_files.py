@@ -136,7 +136,7 @@ def note(environment: Environment, **changes: Any) -> None:
 
 
 AS_INSTALLED = (
-    "4 files of the locked packages have the size and modification time of the installation"
+    "4 files of the locked packages have the size and modification time from the installation"
 )
 
 
@@ -156,7 +156,7 @@ def test_with_a_note_of_the_installation_every_edit_is_seen_that_leaves_a_trace(
     assert verdict(environment) == (
         0,
         "pass",
-        f"{AS_INSTALLED} (2 of them have another time, but match the sha256 in their RECORDs)",
+        f"{AS_INSTALLED} (2 of them have a different time, but match the sha256 in their RECORDs)",
     )
     (site / "alpha/__init__.py").write_text(CODE.replace("1", "2"))
     assert verdict(environment)[:2] == (1, "fail")
@@ -254,8 +254,8 @@ def test_a_wheel_whose_record_never_fitted_is_a_warning(environment: Environment
     code, status, message = verdict(environment)
     assert (code, status) == (0, "warn")
     assert (
-        "did not when they were installed: alpha: alpha/__init__.py has 19 bytes, expected 10"
-        in message
+        "did not match it when they were installed: alpha: alpha/__init__.py has 19 bytes, "
+        "expected 10" in message
     )
 
 
@@ -453,7 +453,7 @@ def test_a_package_of_another_version_than_its_metadata_says_is_a_warning(
     assert code == 0
     assert found["P06:gamma"]["status"] == "warn"
     assert (
-        "gamma reports version 0.9 when it is imported, but 1.0 in its metadata"
+        "gamma reports version 0.9 when it is imported, but its metadata has version 1.0"
         in found["P06:gamma"]["message"]
     )
     assert (found["P06:delta"]["status"], found["P06:epsilon"]["status"]) == ("pass", "pass")

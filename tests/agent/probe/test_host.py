@@ -224,7 +224,7 @@ def test_who_may_read_files_of_credentials_is_told(
     assert (code, found["status"]) == (0, "warn"), said
     assert found["message"].startswith("Kaggle: the file can be read by others (mode 0644); netrc")
     assert (
-        "Google Cloud: the file that the variable names cannot be read (No such file or directory)"
+        "Google Cloud: the file named by the variable cannot be read (No such file or directory)"
         in found["message"]
     )
     assert found["observed"]["Hugging Face"] == "its owner"
@@ -442,7 +442,7 @@ def test_files_of_the_working_folder_that_hide_packages_are_a_warning_of_a_local
         (
             "mount -t tmpfs -o size=64m tmpfs /dev/shm",
             "warn",
-            "/dev/shm has only 64 MiB, 1 GiB recommended",
+            "/dev/shm has only 64 MiB, but 1 GiB is recommended",
         ),
         (
             "mount -t tmpfs -o size=2g tmpfs /dev/shm; fallocate -l 1700m /dev/shm/left",

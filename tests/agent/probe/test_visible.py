@@ -105,10 +105,9 @@ def test_the_card_that_is_shown_is_the_machine(
     assert {
         name: found[name]["status"] for name in ("D01", "D03", "D04", "D06", "D08")
     } == dict.fromkeys(("D01", "D03", "D04", "D06", "D08"), "pass")
-    assert (
-        found["D01"]["message"]
-        == "driver 580.82.07, for CUDA up to 13.0: NVIDIA GeForce RTX 4090; "
-        "CUDA_VISIBLE_DEVICES shows 1 of 2 GPUs"
+    assert found["D01"]["message"] == (
+        "driver 580.82.07, for CUDA up to 13.0: NVIDIA GeForce RTX 4090; "
+        "CUDA_VISIBLE_DEVICES exposes 1 of 2 GPUs"
     )
 
 
@@ -124,7 +123,7 @@ def test_a_number_among_cards_of_two_kinds_tells_how_many_and_not_which(
         "D04": "unknown",
     }
     assert found["D03"]["fix"].startswith(
-        "set CUDA_DEVICE_ORDER=PCI_BUS_ID as well, or name the GPU by its UUID"
+        "also set CUDA_DEVICE_ORDER=PCI_BUS_ID, or name the GPU by its UUID"
     )
     assert found["D04"]["fix"] == found["D03"]["fix"]
 
@@ -133,10 +132,9 @@ def test_a_variable_that_hides_too_many_is_named(environment: Environment, newer
     found = checks(environment, newer, SAYS, RTX, FAKE_NVML_NAME=NAMES, CUDA_VISIBLE_DEVICES="")
 
     assert found["D01"]["status"] == "fail"
-    assert (
-        found["D01"]["message"]
-        == "CUDA_VISIBLE_DEVICES shows 0 of the 2 GPUs that the driver sees, "
-        "but the spec declares 1 x RTX-4090"
+    assert found["D01"]["message"] == (
+        "CUDA_VISIBLE_DEVICES exposes 0 of the 2 GPUs that the driver sees, but the "
+        "spec declares 1 x RTX-4090"
     )
     assert "unset it" in found["D01"]["fix"]
 
@@ -173,7 +171,7 @@ def test_what_nvidia_smi_tells_is_shown_alike(environment: Environment, tmp_path
     found = checks(environment, tmp_path, CUDA_VISIBLE_DEVICES="GPU-1110", **environ)["D01"]
 
     assert found["status"] == "pass"
-    assert found["message"].endswith("NVIDIA L4; CUDA_VISIBLE_DEVICES shows 1 of 2 GPUs")
+    assert found["message"].endswith("NVIDIA L4; CUDA_VISIBLE_DEVICES exposes 1 of 2 GPUs")
 
 
 @pytest.mark.parametrize(

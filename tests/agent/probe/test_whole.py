@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from provision.agent.probe.report_json import canonical_digest, to_canonical_json
-from provision.verification import probe_digest, probe_zipapp
+from provision.verification.device_files import probe_digest, probe_zipapp
 from tests.agent.probe.bench import Environment, checks, clean_environ, write_package
 
 KILLED = "import os, signal\nos.kill(os.getpid(), signal.{name})\n"
@@ -348,7 +348,7 @@ def test_what_condas_locked_files_brought_is_compared_with_what_they_brought(
         "a file that is not locked brings nothing that is"
     )
     assert checks(report)["P02"]["message"].endswith(
-        "; further conda packages were not recorded and are not compared"
+        "; other conda packages were not recorded and are not compared"
     )
 
 
@@ -448,7 +448,7 @@ def test_asking_for_one_check_is_never_verified(environment: Environment) -> Non
     code, report, said = environment.add("alpha").add("beta").verify("--only", "P06:alpha")
     assert (code, report["verdict"]["result"]) == (3, "unverified")
     assert [check["id"] for check in report["checks"]] == ["P06:alpha"]
-    assert "Only a part of the checks was run: 1 check passed" in said
+    assert "Only some of the checks were run: 1 check passed" in said
 
 
 def alive(pid: int) -> bool:

@@ -19,7 +19,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from provision.agent.probe.report_json import expand
 from provision.assets import find_asset
-from provision.verification import installer_zipapp, probe_zipapp, workbench_zipapp
+from provision.verification.device_files import installer_zipapp, probe_zipapp, workbench_zipapp
 from tests.rig import MINOR, make_index, make_wheel, served
 from tests.support import with_bytecode
 

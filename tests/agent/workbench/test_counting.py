@@ -11,7 +11,7 @@ from pathlib import Path
 from provision.agent.workbench.environment import Environment
 from provision.agent.workbench.install_progress import report_install_progress
 from provision.agent.workbench.status import MAX_PROGRESS_WRITES, MAX_STATUS_WRITES, PHASES
-from provision.verification import installer_zipapp
+from provision.verification.device_files import installer_zipapp
 from tests.agent.workbench.conftest import Bench
 from tests.rig import make_index, served
 from tests.support import with_bytecode

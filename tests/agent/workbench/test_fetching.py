@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from provision import verification
+from provision.verification import device_files
 from tests.agent.workbench.conftest import Bench
 from tests.rig import served
 
@@ -41,7 +41,7 @@ def sha256(path: Path) -> str:
 
 
 def fetch(tmp_path: Path, **asked: Any) -> subprocess.CompletedProcess[str]:
-    (tmp_path / "device.pyz").write_bytes(verification.workbench_zipapp())
+    (tmp_path / "device.pyz").write_bytes(device_files.workbench_zipapp())
     document = {"name": "uv", "version": "9.9.9", "target": str(tmp_path / "tools"), **asked}
     words = [sys.executable, "-I", str(tmp_path / "device.pyz"), "fetch"]
     return subprocess.run(
@@ -103,7 +103,7 @@ def test_a_wheel_without_the_program_is_told(tmp_path: Path) -> None:
 def test_a_device_with_an_index_needs_no_pip_for_uv(bench: Bench) -> None:
     made = wheel(bench.cloud.folder / "index/uv")
     page(bench.cloud.folder / "index/uv", NAME)
-    (bench.machine.work / "device.pyz").write_bytes(verification.workbench_zipapp())
+    (bench.machine.work / "device.pyz").write_bytes(device_files.workbench_zipapp())
     (bench.folder / "bin/uv").unlink()
     found = bench.locked(uv={"version": "9.9.9", "files": {NAME: sha256(made)}}).find_uv()
     assert found == str(bench.folder / "home/.provision/tools/uv-9.9.9/bin/uv")

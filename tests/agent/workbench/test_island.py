@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import provision
-from provision.verification import installer_zipapp, probe_zipapp, workbench_zipapp
+from provision.verification.device_files import installer_zipapp, probe_zipapp, workbench_zipapp
 
 PACKAGE = Path(provision.__file__).parent
 ROOT = Path(__file__).parents[3]

@@ -10,13 +10,16 @@ from pathlib import Path
 
 import pytest
 
+from provision.agent.core.files import zip_files
 from provision.agent.workbench.cloud import ServiceCallFailed
+from provision.agent.workbench.document import parse_document
 from provision.agent.workbench.environment import Environment
 from provision.agent.workbench.instance import PhaseFailed
 from provision.agent.workbench.machine_setup import install_system_packages, wait_for_driver
 from provision.agent.workbench.probe_run import fetch_secrets, find_simulated_parts, run_probe
 from provision.assets import find_asset
-from provision.verification import installer_zipapp, probe_zipapp, workbench_zipapp
+from provision.verification.device_files import installer_zipapp, probe_zipapp, workbench_zipapp
+from tests.agent.install.bench import sha256
 from tests.agent.workbench.bench import CANARY
 from tests.agent.workbench.conftest import Bench
 from tests.rig import MINOR, make_index, make_wheel
@@ -180,6 +183,33 @@ def test_an_environment_is_made_and_known_again(bench: Bench) -> None:
     assert not bench.locked("alpha").is_complete(), (
         "its Python is gone, as after an upgrade of the image"
     )
+
+
+def test_an_edited_package_is_installed_again_in_the_same_environment(bench: Bench) -> None:
+    def declare(code: str) -> Environment:
+        wheel = make_wheel(bench.folder / "own", "ours", "1.0", code=code)
+        archive = zip_files({wheel.name: wheel.read_bytes()})
+        for name, content in (("wheels.zip", archive), ("installer.pyz", installer_zipapp())):
+            (bench.machine.work / name).write_bytes(content)
+        raw = bench.cloud.document("nonce-0001", "alpha")
+        files = {wheel.name: sha256(wheel)}
+        row = {"name": "ours", "version": "1.0", "index": "source.own", "files": files}
+        raw["install"]["packages"].append(row)
+        raw["fetch"]["wheels"] = bench.cloud.keep("gs://bucket/wheels.zip", archive)
+        return Environment(parse_document(raw), bench.machine)
+
+    environment = declare("CODE = 1\n")
+    environment.create(environment.find_uv(), sys.executable, lambda _: None)
+    assert environment.is_complete()
+    assert environment.find_outdated_packages() == ()
+    (environment.prefix / "kept").touch()
+
+    edited = declare("CODE = 2\n")
+    assert edited.find_outdated_packages() == ("ours",)
+    counts = edited.create(edited.find_uv(), sys.executable, lambda _: None)
+    assert counts == {"hash-checked": 0, "preinstalled": 1, "reinstalled": 1}
+    assert edited.find_outdated_packages() == ()
+    assert (edited.prefix / "kept").exists()
 
 
 def test_a_file_that_is_not_the_locked_one_is_not_installed(bench: Bench) -> None:

@@ -24,14 +24,16 @@ from provision.agent.install.document import PackageToInstall
 from provision.agent.install.uv_inputs import build_index_variables
 from provision.effects.local import InstallPackages
 from provision.effects.packages import IndexSource, NamedIndex
-from provision.effects.wheels import PackageSource
-from provision.errors import ExternalError, LockError
+from provision.effects.wheels import BuiltWheel, PackageSource
+from provision.errors import ExternalError, LockError, Refused
 
 if TYPE_CHECKING:
     from provision.adapters.uv.toolchain import UvToolchain
     from provision.effects.system import ProgressCallback
 
-_CACHE_VERSION = "1"
+_EARLIEST_DATE = "315532800"
+"""1980-01-01, the first date of a zip file."""
+_CACHE_VERSION = "2"
 """Part of the name in the cache: to be raised when building changes."""
 
 
@@ -52,9 +54,7 @@ def build_wheel(
         if hash_file(source.path) != source.digest:
             raise _changed_error(source)
         return source.path
-    identity = [source.name, source.digest, source.git, source.subdirectory, source.build, minor]
-    key = hashlib.sha256(json.dumps([_CACHE_VERSION, *identity]).encode()).hexdigest()[:32]
-    folder = files.user_cache_folder(environment) / "built-wheels" / key
+    folder = _wheel_folder(source, minor, environment)
     if not folder.is_dir():
         progress(f"building {source.name}")
         folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -64,6 +64,40 @@ def build_wheel(
             with suppress(OSError):  # another process was first
                 made.rename(folder)
     return next(folder.glob("*.whl"))
+
+
+def find_wheel(
+    source: PackageSource, minor: str, environment: Mapping[str, str]
+) -> BuiltWheel | None:
+    """Return the wheel of a package if it is a file, or is in the cache."""
+    wheel = source.path
+    if not source.is_wheel:
+        wheel = next(_wheel_folder(source, minor, environment).glob("*.whl"), None)
+    if wheel is None or not wheel.is_file():
+        return None
+    content = wheel.read_bytes()
+    is_other = source.is_wheel and hashlib.sha256(content).hexdigest() != source.digest
+    return None if is_other else BuiltWheel(wheel.name, content)
+
+
+def check_pure_wheel(wheel: Path, source: PackageSource) -> None:
+    """Check a wheel for another machine.
+
+    Raises:
+        LockError: it is not the locked version.
+        Refused: it was compiled on this machine.
+
+    A wheel file was compared with the platforms of the spec when it was locked.
+    """
+    _check_wheel(wheel, source)
+    _, _, _, tags = parse_wheel_filename(wheel.name)
+    if not source.is_wheel and any(tag.platform != "any" for tag in tags):
+        raise Refused(
+            f"{source.name} contains compiled code, so its wheel works only on this machine",
+            why=f"it was built as {wheel.name}; other machines can only use pure-Python wheels",
+            hint="build its wheel for linux-x86_64 and list that file in `packages`, or move this "
+            "target to a different spec",
+        )
 
 
 def with_built_packages(
@@ -92,11 +126,17 @@ def with_built_packages(
     return effect._replace(pins=tuple(pins), indexes=tuple(indexes), sources=())
 
 
+def _wheel_folder(source: PackageSource, minor: str, environment: Mapping[str, str]) -> Path:
+    identity = [source.name, source.digest, source.git, source.subdirectory, source.build, minor]
+    key = hashlib.sha256(json.dumps([_CACHE_VERSION, *identity]).encode()).hexdigest()[:32]
+    return files.user_cache_folder(environment) / "built-wheels" / key
+
+
 def _check_wheel(wheel: Path, source: PackageSource) -> None:
     name, version, _, _ = parse_wheel_filename(wheel.name)
     if name != source.name or version != Version(source.version):
         raise LockError(
-            f"{source.name} was built as {name} {version}, the lock has {source.version}",
+            f"{source.name} was built as {name} {version}, but the lock has {source.version}",
             hint="lock again: run `provision lock`",
         )
 
@@ -133,13 +173,15 @@ def _build(
         export_commit(source.git, source.commit, tree, environment)
         tree = tree / (source.subdirectory or ".")
     else:
-        code = read_code(source.path, source.root, source.exclude, environment, untracked=True)
+        code = read_code(source.path, source.root, source.exclude, environment, of_package=True)
         if source.digest not in ("", code.digest):
             raise _changed_error(source)
         tree = unpack_code(code.pack(), code.digest, tree)
     sources = uv.package_sources((), minor)
     variables = {
         **uv.environment(),
+        # The same files give the same wheel, which is part of what is sent to other machines.
+        "SOURCE_DATE_EPOCH": _EARLIEST_DATE,
         **build_index_variables(sources.default.url, sources.find_links, ()),
     }
     argv = ["build", "--wheel", "--quiet", "--out-dir", str(made)]
@@ -157,6 +199,6 @@ def _build(
 
 def _changed_error(source: PackageSource) -> LockError:
     return LockError(
-        f"{source.path} has changed since it was planned",
+        f"{source.path} has changed since the plan was created",
         hint="run the command again",
     )

@@ -90,7 +90,7 @@ def _parser() -> argparse.ArgumentParser:
     verb.add_argument(
         "--audit",
         choices=[audit.value for audit in AuditLevel],
-        help="compare installed files by sha256 or only by size (default: as the document says)",
+        help="compare installed files by sha256 or only by size (default: as in the document)",
     )
     verb.add_argument("--offline", action="store_true", help="use only the files in uv's cache")
     return parser

@@ -11,6 +11,7 @@ from enum import Enum
 from pathlib import Path
 
 from ..core.json_fields import FieldReader
+from ..core.own_wheels import OWN_INDEX
 from ..core.record_audit import FileKey
 
 SCHEMA = "provision.install/1"
@@ -77,6 +78,7 @@ class InstallRequest:
     `indexes` maps names to addresses; without the default index, uv uses its own. `find_links` are
     further folders and pages of wheels. `reinstall` are packages to install again even in
     the requested version. `verified` are hashes of installed files that are not read again.
+    `wheels` is the archive with the wheels of the project's own packages.
     """
 
     mode: InstallMode
@@ -88,6 +90,7 @@ class InstallRequest:
     audit: AuditLevel = AuditLevel.FULL
     reinstall: frozenset[str] = frozenset()
     verified: Mapping[FileKey, str] = field(default_factory=dict)
+    wheels: str = ""
 
 
 def read_document(path: Path, python: str) -> InstallRequest:
@@ -124,7 +127,7 @@ def parse_document(document: object, where: str, python: str) -> InstallRequest:
             f"its schema is {document.get('schema')!r:.60}, expected {SCHEMA}",
             hint,
         )
-    defaults = {"python": python, "indexes": {}, "links": [], "audit": "full"}
+    defaults = {"python": python, "indexes": {}, "links": [], "audit": "full", "wheels": ""}
     reader = FieldReader({**defaults, **document}, where, InstallError)
     entries = reader.items("packages")
     packages = tuple(_package(reader, entry, f"packages[{i}]") for i, entry in enumerate(entries))
@@ -132,7 +135,8 @@ def parse_document(document: object, where: str, python: str) -> InstallRequest:
         str(name): reader.check_text(f"indexes.{name}", address)
         for name, address in reader.mapping("indexes").items()
     }
-    _check_packages(packages, indexes, where)
+    wheels = reader.text("wheels")
+    _check_packages(packages, {**indexes, **({OWN_INDEX: wheels} if wheels else {})}, where)
     links = enumerate(reader.items("links"))
     return InstallRequest(
         mode=InstallMode(reader.one_of("mode", tuple(mode.value for mode in InstallMode))),
@@ -142,6 +146,7 @@ def parse_document(document: object, where: str, python: str) -> InstallRequest:
         indexes=indexes,
         find_links=tuple(reader.check_text(f"links[{i}]", link) for i, link in links),
         audit=AuditLevel(reader.one_of("audit", tuple(audit.value for audit in AuditLevel))),
+        wheels=wheels,
     )
 
 

@@ -28,6 +28,7 @@ from .uv_inputs import (
     PROJECT_FILE,
     UV_CONFIG_FILE,
     build_request_variables,
+    with_own_wheels,
     write_project,
 )
 
@@ -128,11 +129,13 @@ def install_packages(
     python = inspect_interpreter(request.python, environment, run)
     if python.minor != request.python_version:
         raise InstallError(
-            f"{request.python} is Python {python.minor}",
+            f"{request.python} is Python {python.minor}, not Python {request.python_version}",
             f"the packages were locked for Python {request.python_version}",
             f"use an interpreter with Python {request.python_version}",
             1,
         )
+    if request.wheels:
+        request = with_own_wheels(request, python.package_folders, folder / "own-wheels")
     return _Installation(request, python, folder, uv, environment, run).perform()
 
 

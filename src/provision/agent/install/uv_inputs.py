@@ -8,10 +8,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote
 
-from .document import DEFAULT_INDEX, InstallRequest, PackageToInstall
+from ..core.installed_packages import find_installed_packages
+from ..core.own_wheels import OWN_INDEX, WheelArchiveError, find_outdated_packages, write_index
+from .document import DEFAULT_INDEX, InstallError, InstallRequest, PackageToInstall
 
 PROJECT_FILE, HASHES_FILE, UV_CONFIG_FILE = "pyproject.toml", "hashes.txt", "given.toml"
 BUILD_FILE = "build.txt"
@@ -55,6 +58,23 @@ def scrub_environment(
     if cert:
         defaults["SSL_CERT_FILE"] = cert
     return {**defaults, **kept, **_FIXED}
+
+
+def with_own_wheels(
+    request: InstallRequest, package_folders: Iterable[str], index: Path
+) -> InstallRequest:
+    """Return a request with the index of the project's own wheels, written into a new folder.
+
+    Packages whose files are not those of their wheel are installed again. Raises InstallError.
+    """
+    archive, installed = Path(request.wheels), find_installed_packages(package_folders)
+    try:
+        write_index(archive, index)
+        outdated = find_outdated_packages(archive, installed)
+    except (WheelArchiveError, OSError) as error:
+        raise InstallError("cannot use the wheels of the project's packages", str(error)) from None
+    indexes = {**request.indexes, OWN_INDEX: index.as_uri()}
+    return replace(request, indexes=indexes, reinstall=request.reinstall.union(outdated))
 
 
 def write_project(

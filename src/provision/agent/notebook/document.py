@@ -18,6 +18,7 @@ from ..core.agent_config import (
 from ..core.code_files import ARCHIVE
 from ..core.files import zip_files
 from ..core.json_fields import FieldReader
+from ..core.own_wheels import WHEELS
 
 SCHEMA = "provision.agent.notebook/1"
 _PACKAGE = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
@@ -91,7 +92,9 @@ def parse_document(document: object) -> NotebookDocument:
     expectations = shared["expectations"]
     has_nonce = expectations.get("nonce") == shared["nonce"]
     if not has_nonce or not isinstance(expectations.get("python"), dict):
-        raise DocumentError("the document: `expectations` must contain its nonce and `python`")
+        raise DocumentError(
+            "the document: `expectations` must contain `python` and the document's nonce"
+        )
     predicted = reader.section("predicted")
     return NotebookDocument(
         **shared,
@@ -147,8 +150,8 @@ FOLDER_DIGITS = 12
 def compute_payload_digest(folder: Path) -> str:
     """Return the payload's sha256, by which its folder is named. Raises DocumentError."""
     members: dict[str, bytes] = {}
-    code = (ARCHIVE,) if (folder / ARCHIVE).exists() else ()
-    for name in (*PAYLOAD_FILES, *code):
+    optional = (name for name in (ARCHIVE, WHEELS) if (folder / name).exists())
+    for name in (*PAYLOAD_FILES, *optional):
         try:
             members[name] = (folder / name).read_bytes()
         except OSError as error:

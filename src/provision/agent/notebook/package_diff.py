@@ -13,7 +13,7 @@ class PackageDiff:
     """Comparison of installed packages with a lock.
 
     `changed` maps a name to installed and locked version, `damaged` to the first difference of its
-    files.
+    files. `outdated` are packages of the project whose code has changed.
     """
 
     kept: tuple[str, ...]
@@ -21,11 +21,12 @@ class PackageDiff:
     damaged: dict[str, str]
     added: tuple[str, ...]
     other_count: int
+    outdated: tuple[str, ...] = ()
 
     @property
     def to_install(self) -> tuple[str, ...]:
         """The packages to install, change or repair."""
-        return tuple(sorted([*self.changed, *self.damaged, *self.added]))
+        return tuple(sorted([*self.changed, *self.damaged, *self.added, *self.outdated]))
 
     @property
     def change_texts(self) -> dict[str, str]:
@@ -36,9 +37,10 @@ class PackageDiff:
     def summary(self) -> str:
         """The counts on one line."""
         damaged = f", {len(self.damaged)} damaged" if self.damaged else ""
+        outdated = f", {len(self.outdated)} with changed code" if self.outdated else ""
         return (
             f"{len(self.kept)} kept, {len(self.changed)} changed, {len(self.added)} added"
-            f"{damaged}; {self.other_count} not in the lock"
+            f"{damaged}{outdated}; {self.other_count} not in the lock"
         )
 
 
@@ -46,16 +48,19 @@ def compare_packages(
     locked: Mapping[str, str],
     installed: Mapping[str, InstalledPackage],
     wrong_records: Collection[str] = (),
+    outdated: Collection[str] = (),
 ) -> PackageDiff:
     """Compare locked packages with installed ones.
 
     The files of `wrong_records` are not compared: the installer found their RECORDs wrong.
+    `outdated` are packages whose files are not those of the project's own wheels.
     """
     same = find_locked_packages(locked, installed)
+    edited = tuple(sorted(same.keys() & set(outdated)))
     damaged = {
         name: flaw
         for name, package in sorted(same.items())
-        if name not in wrong_records and (flaw := find_flaw(package))
+        if name not in (*wrong_records, *edited) and (flaw := find_flaw(package))
     }
     changed = {
         name: (installed[name].version, version)
@@ -63,11 +68,12 @@ def compare_packages(
         if name in installed and name not in same
     }
     return PackageDiff(
-        kept=tuple(sorted(same.keys() - damaged.keys())),
+        kept=tuple(sorted(same.keys() - damaged.keys() - set(edited))),
         changed=changed,
         damaged=damaged,
         added=tuple(sorted(locked.keys() - installed.keys())),
         other_count=len(installed.keys() - locked.keys()),
+        outdated=edited,
     )
 
 

@@ -9,13 +9,19 @@ from collections.abc import Mapping, Sequence
 
 from ..core.files import write_json_object
 from ..core.installed_packages import InstalledPackage, format_counts
+from ..core.own_wheels import find_outdated_packages
 from ..core.process import NOT_STARTED, TIMED_OUT, ProcessResult, run_process
 from . import package_backup, pip_install
 from .errors import StageError
 from .kernel import find_kernel_start_error
 from .loaded_modules import find_packages_in_use, inspect_loaded_modules
 from .output import format_package_count
-from .package_diff import compare_packages, find_protected_changes, find_unpredicted_changes
+from .package_diff import (
+    PackageDiff,
+    compare_packages,
+    find_protected_changes,
+    find_unpredicted_changes,
+)
 from .session import INSTALL_RESULT_FILE, Session
 from .uv_tool import find_uv
 from .venv import is_environment_usable, make_environment
@@ -32,9 +38,7 @@ def compare_stage(session: Session) -> None:
     document = session.document
     has_packages = document.shared or is_environment_usable(session)
     installed = session.list_packages() if has_packages else {}
-    session.comparison = comparison = compare_packages(
-        document.packages, installed, session.list_packages_with_wrong_record()
-    )
+    session.comparison = comparison = _compare_packages(session, installed)
     if not document.shared:
         count = len(comparison.added)
         in_new = f"{count} to install, in a separate environment"
@@ -99,14 +103,10 @@ def audit_stage(session: Session) -> None:
     """Print the packages' provenance; stop if one does not match the lock."""
     comparison = session.comparison
     if comparison is None or comparison.to_install or session.installed_now:
-        comparison = compare_packages(
-            session.document.packages,
-            session.list_packages(),
-            session.list_packages_with_wrong_record(),
-        )
+        comparison = _compare_packages(session, session.list_packages())
     if wrong := comparison.to_install:
         raise StageError(
-            f"not as locked: {', '.join(wrong[:8])} ({len(wrong)} in total)",
+            f"packages are not installed as locked: {', '.join(wrong[:8])} ({len(wrong)} in total)",
             "another program is installing packages on this runtime",
             "run the cell again",
         )
@@ -138,6 +138,12 @@ def canary_stage(session: Session) -> None:
     session.print_line("a new kernel would start")
 
 
+def _compare_packages(session: Session, installed: Mapping[str, InstalledPackage]) -> PackageDiff:
+    outdated = () if session.wheels is None else find_outdated_packages(session.wheels, installed)
+    wrong_records = session.list_packages_with_wrong_record()
+    return compare_packages(session.document.packages, installed, wrong_records, outdated)
+
+
 def roll_back_packages(session: Session) -> tuple[list[str], list[str]]:
     """Restore the packages of the lock; return those restored, and those that could not be."""
     installed = session.list_packages()
@@ -161,7 +167,7 @@ def _record_packages_in_use(session: Session, changing: Sequence[InstalledPackag
 
 def _run_installer(session: Session, uv: str, count: int) -> None:
     request, result = session.folder / "install.json", session.folder / INSTALL_RESULT_FILE
-    write_json_object(request, {**session.document.install, "python": session.python})
+    write_json_object(request, session.install_request)
     argv = [sys.executable, "-I", str(session.folder / "installer.pyz"), "install"]
     argv += ["--document", str(request), "--result", str(result), "--uv", uv]
     session.print_line(

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import sys
 import sysconfig
+import tempfile
 from collections.abc import Mapping
+from pathlib import Path
 
 from ..core.files import write_json_object
 from ..core.installed_packages import (
@@ -14,6 +16,7 @@ from ..core.installed_packages import (
     build_install_result,
     find_locked_packages,
 )
+from ..core.own_wheels import write_index
 from ..core.process import run_process
 from .errors import StageError
 from .package_diff import PackageDiff
@@ -36,7 +39,8 @@ def install_with_pip(
     after = find_locked_packages(locked, installed)
     if wrong := [name for name in locked if name not in after]:
         raise StageError(
-            f"pip reported success, but {', '.join(wrong[:5])} is not installed as locked",
+            "pip reported success, but packages are not installed as locked: "
+            f"{', '.join(wrong[:5])}",
             "",
             "remove any other copy that comes first on sys.path",
         )
@@ -72,14 +76,19 @@ def _run_pip(session: Session, comparison: PackageDiff) -> None:
     argv += ["--require-hashes", "--only-binary=:all:", "--no-compile", "--no-warn-script-location"]
     if session.document.shared and _is_externally_managed():
         argv.append("--break-system-packages")
-    if comparison.damaged:
-        # pip never checks an installed version, so a damaged one is reinstalled.
+    if comparison.damaged or comparison.outdated:
+        # pip never checks an installed version, so such a one is reinstalled.
         argv.append("--force-reinstall")
     environ = session.environ_without_secrets
+    links = [*session.document.install.get("links", ())]
+    if session.wheels is not None:
+        index = Path(tempfile.mkdtemp(dir=session.folder))
+        write_index(session.wheels, index)
+        links += [folder.as_uri() for folder in index.iterdir()]
     answer = run_process(
         [*argv, "--requirement", str(requirements)],
         _INSTALL_S,
-        pip_variables(session.document.install, environ),
+        pip_variables({**session.document.install, "links": links}, environ),
         session.folder,
         session.print_heartbeat,
     )

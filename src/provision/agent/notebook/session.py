@@ -11,6 +11,7 @@ from typing import Any
 
 from ..core.files import read_json_object, write_json_object
 from ..core.installed_packages import InstalledPackage, find_installed_packages
+from ..core.own_wheels import WHEELS
 from ..core.record_audit import InstallNote
 from .document import NotebookDocument
 from .kernel import Host, Notebook
@@ -125,6 +126,12 @@ class Session:
         return read_json_object(self.folder / INSTALL_RESULT_FILE)
 
     @property
+    def install_request(self) -> dict[str, Any]:
+        """The installer's request for the interpreter of the environment."""
+        wheels = {} if self.wheels is None else {"wheels": str(self.wheels)}
+        return {**self.document.install, **wheels, "python": self.python}
+
+    @property
     def provenance_counts(self) -> dict[str, int]:
         """Number of packages by provenance."""
         counts = self.install_result.get("counts")
@@ -167,6 +174,12 @@ class Session:
         return find_installed_packages(
             find_package_folders(self.sys_path, os.environ.get("PYTHONPATH", ""), user)
         )
+
+    @property
+    def wheels(self) -> Path | None:
+        """The archive with the wheels of the project's own packages; None without it."""
+        archive = self.folder / WHEELS
+        return archive if archive.exists() else None
 
     def list_packages_with_wrong_record(self) -> frozenset[str]:
         """Return the packages whose RECORD the installer found wrong."""

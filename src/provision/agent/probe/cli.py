@@ -94,7 +94,7 @@ def _add_public_verbs(add_verb: Callable[..., Any]) -> None:
     verb.add_argument(
         "--torch",
         action="store_true",
-        help="also import torch in a separate process, and show what it reports",
+        help="also import torch in a separate process, and show what torch reports",
     )
     verb.add_argument("--output-format", choices=["text", "json", "markdown"], default="text")
 

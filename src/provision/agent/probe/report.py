@@ -160,8 +160,8 @@ def _sentence(
     if not partial:
         return ""
     return (
-        f"Only a part of the checks was run: {_tally(expected, judged)}. Proof of a complete "
-        f"run: {expected.proof.value}."
+        f"Only some of the checks were run: {_tally(expected, judged)}. Proof of a complete run: "
+        f"{expected.proof.value}."
     )
 
 

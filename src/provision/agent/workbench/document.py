@@ -42,6 +42,7 @@ class WorkbenchDocument(SetupDocument):
     installer: RemoteFile
     probe: RemoteFile
     code: RemoteFile | None
+    wheels: RemoteFile | None
     report: str
     log: str
     status: str
@@ -69,6 +70,7 @@ def parse_document(document: object) -> WorkbenchDocument:
     reader = open_document(document, SCHEMA)
     gpu, kernel = reader.optional_section("gpu"), reader.optional_section("kernel")
     code = reader.section("fetch").optional_section("code")
+    wheels = reader.section("fetch").optional_section("wheels")
     has_timeout = "driver_timeout_s" in reader.document
     return WorkbenchDocument(
         **read_shared_fields(reader, "own", _SECRET),
@@ -77,6 +79,7 @@ def parse_document(document: object) -> WorkbenchDocument:
         installer=_remote_file(reader.section("fetch.installer")),
         probe=_remote_file(reader.section("fetch.probe")),
         code=_remote_file(code) if code else None,
+        wheels=_remote_file(wheels) if wheels else None,
         report=reader.text("report.report", _ADDRESS),
         log=reader.text("report.log", _ADDRESS),
         status=reader.text("report.status", _ADDRESS),

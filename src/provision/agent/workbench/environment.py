@@ -13,6 +13,8 @@ from typing import Any
 
 from ..core.agent_config import LockedUv, parse_uv_version, pip_arguments
 from ..core.code_files import ARCHIVE
+from ..core.installed_packages import find_installed_packages
+from ..core.own_wheels import WHEELS, find_outdated_packages
 from ..core.process import NOT_STARTED
 from .document import WorkbenchDocument
 from .install_progress import report_install_progress
@@ -77,6 +79,13 @@ class Environment:
             return False
         return bool(marker == self._marker()) and self._is_locked_python(self.python)
 
+    def find_outdated_packages(self) -> tuple[str, ...]:
+        """Return the project's own packages whose files are not those of the document's wheels."""
+        if self.document.wheels is None:
+            return ()
+        folders = map(str, self.prefix.glob("lib/python*/site-packages"))
+        return find_outdated_packages(self._wheels, find_installed_packages(folders))
+
     def find_uv(self) -> str:
         """Return the machine's uv if it has the locked version or none is locked, else ours."""
         uv, installed = self.document.uv, self.instance.which("uv")
@@ -127,6 +136,8 @@ class Environment:
     def create(self, uv: str, python: str, on_count: Callable[[int], None]) -> dict[str, Any]:
         """Create the environment: interpreter, packages by hash, and the marker last.
 
+        Outdated packages of a complete environment are installed again in it.
+
         Args:
             uv: the program.
             python: the base interpreter.
@@ -139,14 +150,18 @@ class Environment:
             PhaseFailed: a step failed.
         """
         instance, variables = self.instance, self._uv_variables()
-        instance.run_checked(
-            f"cannot create the environment {self.prefix}",
-            [uv, "venv", "--clear", "--python", python, str(self.prefix)],
-            300,
-            variables=variables,
-        )
+        if not self.is_complete():
+            instance.run_checked(
+                f"cannot create the environment {self.prefix}",
+                [uv, "venv", "--clear", "--python", python, str(self.prefix)],
+                300,
+                variables=variables,
+            )
         request, result = self.prefix / "install.json", self.prefix / "installed.json"
-        instance.write_file(request, json.dumps({**self.document.install, "python": self.python}))
+        document = {**self.document.install, "python": self.python}
+        if self.document.wheels is not None:
+            document["wheels"] = str(self._wheels)
+        instance.write_file(request, json.dumps(document))
         argv = [sys.executable, "-I", str(instance.work / "installer.pyz"), "install"]
         argv += ["--document", str(request), "--result", str(result), "--uv", uv]
         with report_install_progress(self.prefix, instance.provision_folder / "cache", on_count):
@@ -220,6 +235,10 @@ class Environment:
         text = json.dumps(spec, indent=1, sort_keys=True) + "\n"
         instance.write_file(folder / "kernel.json", text)
         return kernel.name
+
+    @property
+    def _wheels(self) -> Path:
+        return self.instance.work / WHEELS
 
     def _fetch_uv(self, uv: LockedUv, target: Path) -> None:
         """Install the locked uv: from the index of the document, else with a pip.

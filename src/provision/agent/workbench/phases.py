@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..core.code_files import ARCHIVE
+from ..core.own_wheels import WHEELS, WheelArchiveError
 from .cloud import CloudClient, ServiceCallFailed
 from .document import WorkbenchDocument
 from .environment import Environment
@@ -26,7 +27,7 @@ def run_phases(
         proof = _phases(document, instance, cloud, reporter)
         reporter.begin_phase("report")
         cloud.write_object(document.report, proof.report, "application/json")
-    except (PhaseFailed, ServiceCallFailed) as error:
+    except (PhaseFailed, ServiceCallFailed, WheelArchiveError) as error:
         why = str(error)
     except Exception as error:  # noqa: BLE001
         why = f"internal error: {type(error).__name__}: {error}"
@@ -53,6 +54,9 @@ def _phases(
     reporter.begin_phase("start")
     for name, file in (("installer.pyz", document.installer), ("probe.pyz", document.probe)):
         (instance.work / name).write_bytes(cloud.read_object(file.address, file.sha256))
+    if document.wheels is not None:
+        content = cloud.read_object(document.wheels.address, document.wheels.sha256)
+        (instance.work / WHEELS).write_bytes(content)
     if document.gpu is not None:
         reporter.begin_phase("driver")
         reporter.log_line(f"driver: {wait_for_driver(document, instance)}")
@@ -61,7 +65,8 @@ def _phases(
         names = ", ".join(install_system_packages(document, instance))
         reporter.log_line(f"system packages installed: {names or 'none'}")
     environment = Environment(document, instance)
-    if environment.is_complete():
+    outdated = environment.find_outdated_packages()
+    if environment.is_complete() and not outdated:
         reporter.log_line(f"environment {environment.prefix} matches the lock: nothing to install")
     else:
         _create_environment(environment, reporter)

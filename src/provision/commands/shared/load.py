@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -157,7 +157,7 @@ def check_spec_name(path: Path, reader: Reader) -> None:
             raise foreign_file_error(path, file)
         raise UsageError(
             f"{path} is not a valid name for a spec",
-            why="the names of its lock and environments come from the file name without .yaml",
+            why="the file name of a spec must end in .yaml or .yml",
             hint=find_import_hint(path) or "rename it to NAME.yaml",
         )
     other = path.with_suffix(".yml" if path.suffix == ".yaml" else ".yaml")
@@ -190,13 +190,34 @@ def check_single_document(path: Path, reader: Reader, facts: Facts) -> CheckedDo
         UsageError: it has several documents.
     """
     documents = check_file(path, reader, facts)
+    _require_single(path, documents)
+    return documents[0]
+
+
+def load_without_rules(path: Path, reader: Reader) -> LoadedSpec:
+    """Return the one spec in a file, without a check by the rules.
+
+    Raises:
+        SpecHasErrors: it does not match the schema.
+        SourceError: the file cannot be read.
+        UsageError: its name is not possible, or it has several documents.
+    """
+    check_spec_name(path, reader)
+    documents = tuple(source.read_spec_file(path, reader))
+    _require_single(path, documents)
+    spec, _ = source.validate_source(documents[0])
+    if spec is None:
+        return load_spec(path, reader)  # raises with every finding
+    return with_recorded_target(LoadedSpec(path, documents[0], spec, load_facts(), ()), reader)
+
+
+def _require_single(path: Path, documents: Sequence[object]) -> None:
     if len(documents) != 1:
         raise UsageError(
             f"{path} contains {len(documents)} specs",
             why="this command reads only one spec",
             hint="put each spec in a separate file",
         )
-    return documents[0]
 
 
 def load_spec(path: Path, reader: Reader, *, apart: bool = False) -> LoadedSpec:

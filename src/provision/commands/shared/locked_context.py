@@ -12,7 +12,7 @@ from provision.effects.system import Reader
 from provision.errors import Refused
 from provision.lock import digest_of
 from provision.targets import TargetContext
-from provision.verification import expectations_of, probe_digest
+from provision.verification.device_files import expectations_of, probe_digest
 
 
 def get_locked_context(loaded: LoadedSpec, target: str, reader: Reader) -> TargetContext:

@@ -3,34 +3,69 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from provision.commands.shared.load import LoadedSpec
 from provision.commands.shared.package_origins import own_files
 from provision.effects.code import CodeProblem
-from provision.effects.system import Reader
+from provision.effects.system import ProgressCallback, Reader, System
 from provision.effects.wheels import PackageSource
 from provision.errors import ExternalError
 from provision.kinds.base import Refusal
 from provision.lock import Lock, LockedEnvironment, LockedPackage
-from provision.targets import TargetContext
+from provision.targets import TargetContext, find_driver
 
 _MAX_WHEEL_BYTES = 2 * 2**30
 
 
 def read_package_contents(
-    loaded: LoadedSpec, lock: Lock, environment: LockedEnvironment | None, reader: Reader
+    loaded: LoadedSpec,
+    lock: Lock,
+    environment: LockedEnvironment | None,
+    reader: Reader,
+    *,
+    elsewhere: bool,
 ) -> tuple[PackageSource, ...]:
     """Return the packages of an environment that are not from an index. May block for a second.
 
-    What cannot be used is among their problems.
+    What cannot be used is among their problems. A target on another machine (`elsewhere`) gets the
+    wheels of the packages, also of editable ones.
     """
     if environment is None:
         return ()
-    return tuple(
-        _read_content(package, loaded, reader)
-        for package in lock.packages_in(environment)
-        if package.origin is not None
-    )
+    sources = []
+    for package in lock.packages_in(environment):
+        if package.origin is not None:
+            source = _read_content(package, loaded, reader)
+            if elsewhere and not source.problems:
+                wheel = reader.find_wheel(source, lock.python)
+                source = replace(source, editable=False, wheel=wheel)
+            sources.append(source)
+    return tuple(sources)
+
+
+def build_wheels(
+    loaded: LoadedSpec,
+    lock: Lock,
+    names: tuple[str, ...],
+    system: System,
+    progress: ProgressCallback,
+) -> None:
+    """Build the wheels that some targets get on another machine; each once, into the user's cache.
+
+    Raises:
+        LockError: the version of a package is not the locked one.
+        Refused: a package is compiled.
+        ExternalError: a package cannot be built.
+    """
+    for name in names:
+        driver = find_driver(loaded.spec, name)
+        if driver is None or driver.platform is None:
+            continue
+        environment = lock.environment(name, driver.platform)
+        for source in read_package_contents(loaded, lock, environment, system, elsewhere=True):
+            if not source.problems:
+                system.build_wheel(source, lock.python, progress)
 
 
 def find_package_refusals(context: TargetContext) -> Iterator[Refusal]:

@@ -28,6 +28,7 @@ from provision.lock.package_metadata import (
 )
 from provision.lock.source_builds import SourceBuild
 from provision.lock.wheels import marker_of
+from provision.sanitize import escape_line
 from provision.spec import Package
 from provision.target_facts import collect_target_facts
 
@@ -97,11 +98,14 @@ def _read_origin(
         progress(Notice(f"reading {line.key} from {url}"))
         fetched = system.fetch_package(url, line.rev or "", subdirectory)
         where = f"{url} at {fetched.commit[:12]}"
+        if fetched.submodules:
+            names = ", ".join(map(escape_line, fetched.submodules[:5]))
+            progress(Notice(f"{line.key} is built without the submodules of {url}: {names}"))
         text = fetched.pyproject or ""
         if fetched.pyproject is None and line.build is not True:
             raise LockError(
                 f"{where} has no pyproject.toml",
-                hint="name the folder of the package with `subdirectory`",
+                hint="set `subdirectory` to the folder of the package",
             )
         metadata = None if fetched.pyproject is None else read_static(line, text, where)
         digest = digest_of([text]) if metadata is None else metadata.digest

@@ -15,7 +15,7 @@ from provision.plan import Action
 from provision.sanitize import escape_line
 from provision.spec import Spec
 from provision.spelling import pluralize
-from provision.targets import TargetContext
+from provision.targets import TargetContext, get_driver
 
 _MAX_NAMED = 3
 
@@ -42,11 +42,15 @@ def find_code_refusals(context: TargetContext) -> Iterator[Refusal]:
 
 
 def add_code_notes(context: TargetContext, actions: tuple[Action, ...]) -> tuple[Action, ...]:
-    """Return a target's actions; the first has notes on the code."""
-    if context.code is None or not actions:
+    """Return a target's actions; the first has notes on the code and on wheels of packages."""
+    notes = [] if context.code is None else list(_notes(context.code))
+    if get_driver(context).platform is not None:
+        sources = context.sources
+        notes += [f"wheel: {source.name} from {source.description}" for source in sources]
+    if not notes or not actions:
         return actions
     first, *others = actions
-    return (replace(first, notes=(*first.notes, *_notes(context.code))), *others)
+    return (replace(first, notes=(*first.notes, *notes)), *others)
 
 
 def _notes(code: CodeTree) -> Iterator[str]:

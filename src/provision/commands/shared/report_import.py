@@ -25,8 +25,9 @@ from provision.targets import TargetContext, find_driver, load_driver, load_driv
 from provision.targets.base import ProbeEvidence
 from provision.targets.capabilities import AcceptsReports, FactsComparison, ReportRequest
 from provision.targets.stored_verdict import VerificationRecord
-from provision.verification import Report, probe_digest
+from provision.verification import Report
 from provision.verification.consistency import find_contradictions
+from provision.verification.device_files import probe_digest
 from provision.verification.report import MAX_REPORT_BYTES
 from provision.verification.untrusted_report import read_untrusted_report, serialize_report
 
@@ -347,12 +348,14 @@ def check_report_time(
         raise Refused(
             f"{name} has a timestamp too far in the past",
             why=f"it was created at {created}, before provision existed",
-            hint="correct the clock on that machine, and run the verification again",
+            hint="correct the clock on the machine that wrote the report, and run the "
+            "verification again",
         )
     if stored is not None and created < stored.created_utc:
         raise Refused(
             f"{name} is older than the stored report",
-            why=f"it was created at {created}, but the stored report at {stored.created_utc}",
+            why=f"it was created at {created}, but the stored report was created at "
+            f"{stored.created_utc}",
             hint="add the most recent report",
         )
 

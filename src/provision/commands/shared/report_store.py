@@ -10,7 +10,8 @@ from provision.effects.local import WriteFile
 from provision.targets import AnyDriver, TargetContext, get_driver
 from provision.targets.base import Journal, ProbeEvidence
 from provision.targets.stored_verdict import VerificationRecord
-from provision.verification import Report, probe_digest
+from provision.verification import Report
+from provision.verification.device_files import probe_digest
 from provision.views.report import html
 
 
@@ -87,6 +88,7 @@ def store_report(evidence: ProbeEvidence, context: TargetContext, journal: Journ
         evidence.nonce,
         evidence.sha256,
         created_utc if evidence.sha256 else "",
+        report.tier,
     )
     journal.record(context.address, record.part, record.to_json())
     return html_path

@@ -68,7 +68,7 @@ def with_package_sources(
     sources: SandboxSources, lock: Lock, environment: LockedEnvironment, reader: Reader
 ) -> SandboxSources:
     """Return the substitutes with the addresses at which this machine finds the locked packages."""
-    packages = lock.packages_in(environment)
+    packages = [item for item in lock.packages_in(environment) if item.origin is None]
     flavours = {f"pytorch-{environment.flavour}": environment.flavour}
     indexes = tuple(
         NamedIndex(

@@ -13,18 +13,20 @@ if TYPE_CHECKING:
 
 
 class TextReader:
-    """A reader of one file, whose text is in memory."""
+    """A reader of one file, whose text is in memory, and of the others of its project, if any."""
 
-    def __init__(self, text: str) -> None:
-        self._text = text
+    def __init__(self, text: str, path: Path | None = None, others: Reader | None = None) -> None:
+        self._text, self._path, self._others = text, path, others
 
-    def read(self, _path: Path, _limit: int) -> bytes:
-        """Return the text."""
-        return self._text.encode()
+    def read(self, path: Path, limit: int) -> bytes:
+        """Return the text, or the content of another file."""
+        if self._others is None or path == self._path:
+            return self._text.encode()
+        return self._others.read(path, limit)
 
-    def exists(self, _path: Path) -> bool:
-        """Return False: the text is in no project."""
-        return False
+    def exists(self, path: Path) -> bool:
+        """Return whether another file exists: without a project, none does."""
+        return self._others is not None and self._others.exists(path)
 
 
 def read_text_as_file(text: str) -> Reader:
@@ -32,6 +34,15 @@ def read_text_as_file(text: str) -> Reader:
     return cast("Reader", TextReader(text))
 
 
-def check_spec_text(path: Path, text: str, facts: Facts) -> CheckedDocument:
-    """Return the spec in a text with its findings; `path` is its name in them."""
-    return check_single_document(path, read_text_as_file(text), facts)
+def check_spec_text(
+    path: Path, text: str, facts: Facts, others: Reader | None = None
+) -> CheckedDocument:
+    """Return the spec in a text with its findings.
+
+    Args:
+        path: Its name in the findings.
+        text: The spec.
+        facts: The tables.
+        others: Reads the files that it names; None for a spec in no project.
+    """
+    return check_single_document(path, cast("Reader", TextReader(text, path, others)), facts)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from provision.commands.shared.load import LoadedSpec, load_spec
-from provision.commands.shared.target_plans import select_targets
+from provision.commands.shared.target_selection import select_targets
 from provision.effects.system import Reader
 from provision.errors import Refused, UsageError
 from provision.verification import Report

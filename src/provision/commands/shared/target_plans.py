@@ -1,4 +1,4 @@
-"""The targets of a command: selection, plans, and errors that stop one of several."""
+"""The targets of a command: plans, and errors that stop one of several."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from provision.commands.shared.project_code import (
     read_spec_code,
 )
 from provision.commands.shared.sandbox_spec import with_package_sources
+from provision.commands.shared.verified_tier import with_verified_tier
 from provision.effects.system import Notice, ProgressCallback, Reader
-from provision.errors import ExternalError, ProvisionError, Refused, StateError, UsageError
+from provision.errors import ExternalError, ProvisionError, Refused, StateError
 from provision.kinds.base import Refusal
 from provision.lock import Lock, digest_of
 from provision.plan import Action, Plan, Verification
-from provision.spelling import did_you_mean
 from provision.state import Ledger, State
 from provision.targets import AnyDriver, TargetContext, find_driver, get_driver
 from provision.targets.capabilities import AcceptsReports
@@ -50,47 +50,6 @@ class TargetPlans:
             for name, context in self.contexts.items()
             if runs_in_browser(context)
         )
-
-
-def select_targets(
-    loaded: LoadedSpec, names: tuple[str, ...], *, everything: bool
-) -> tuple[str, ...]:
-    """Return the named targets, the single one, or all with `everything`.
-
-    Raises:
-        UsageError: an unknown name, or none of several targets is named.
-    """
-    known = tuple(loaded.spec.targets)
-    names = tuple(map(loaded.target_name, names))
-    unknown = [name for name in names if name not in known]
-    if unknown:
-        hint = f"{did_you_mean(unknown[0], known)} its targets: {', '.join(known)}".lstrip()
-        raise UsageError(f"the spec has no target {unknown[0]}", hint=hint)
-    if names:
-        return tuple(dict.fromkeys(names))
-    if len(known) == 1 or everything:
-        return known
-    raise UsageError(
-        "the spec has several targets",
-        why=list_targets(loaded),
-        hint="select targets with --target, or all targets with --all",
-    )
-
-
-def select_target(loaded: LoadedSpec, name: str | None) -> str:
-    """Return the named target, or the only one; raise UsageError for an unknown or missing name."""
-    if name is None and len(loaded.spec.targets) > 1:
-        raise UsageError(
-            "the spec has several targets",
-            why=list_targets(loaded),
-            hint="select one with --target",
-        )
-    return select_targets(loaded, (name,) if name else (), everything=False)[0]
-
-
-def list_targets(loaded: LoadedSpec) -> str:
-    """Return the targets of a spec with their kinds, for messages."""
-    return ", ".join(f"{name} ({target.kind})" for name, target in loaded.spec.targets.items())
 
 
 def list_recorded_targets(
@@ -120,8 +79,8 @@ def refuse_unknown_kinds(loaded: LoadedSpec, names: tuple[str, ...]) -> None:
             made = sorted(known.name for known in loaded.spec.registry.kinds if known.driver)
             hint = f"supported kinds: {', '.join(made)}; select another target with --target"
             raise Refused(
-                f"{loaded.position('targets', name, 'kind')}: this version cannot create "
-                f"targets of kind {kind}",
+                f"{loaded.position('targets', name, 'kind')}: this version of "
+                f"provision cannot create targets of kind {kind}",
                 hint=hint,
             )
 
@@ -154,7 +113,8 @@ def get_driver_and_context(
     )
     if any(package.origin is not None for package in lock.packages):
         environment = lock.environment(name, context.platform)
-        sources = read_package_contents(loaded, lock, environment, reader)
+        elsewhere = driver.platform is not None
+        sources = read_package_contents(loaded, lock, environment, reader, elsewhere=elsewhere)
         context = replace(context, sources=sources)
     if loaded.sandbox_sources is None:
         return driver, context
@@ -192,6 +152,8 @@ def plan_targets(
     for name in names:
         try:
             driver, context = get_driver_and_context(loaded, lock, name, reader, adopt=adopt)
+            if not verify:
+                context = with_verified_tier(driver, context, ledger.state, reader)
             steps = _plan_actions(loaded, driver, context, ledger, reader)
             verifications[name] = _plan_verification(
                 driver, context, ledger.state, reader, steps, requested=verify

@@ -2,7 +2,7 @@
 
 ## What it does
 
-Finds folders below /content/drive at Colab targets, including those in `env`.
+Finds folders below /content/drive on Colab targets, including those in `env`.
 
 ## Why
 
@@ -47,21 +47,23 @@ def _check(context: LintContext) -> Findings:
                 continue
             is_outside = not is_within(path, *DRIVE_FOLDERS)
             why = (
-                "Files written before are on the machine's own disk, and mounting then fails: "
-                "Mountpoint must not already contain files."
+                "Files written before mounting stay on the machine's own disk, and mounting "
+                "then fails with: Mountpoint must not already contain files."
             )
             if is_driven:
-                why = "Mounting Drive requires a browser, which Colab's command line does not have."
+                why = "Mounting Drive requires a browser, which `via: colab-cli` does not have."
             if is_outside:
-                why += " The files of a Drive are in MyDrive or Shareddrives below the mount point."
+                why += " The files on a Drive are in MyDrive or Shareddrives below the mount point."
             yield RULE.diagnostic(
                 f"{'.'.join(map(str, route))} is on Google Drive, which target {target.name} must "
                 "mount first",
                 route,
                 severity=None if is_driven or is_outside or route[0] == "env" else Severity.INFO,
                 why=why,
-                help="run drive.mount in the first cell, or use a folder below /content and copy "
-                "the results that you want to keep",
+                help=(
+                    "run drive.mount in the first cell, or use a folder below /content and copy "
+                    "the results you want to keep"
+                ),
                 related=related_at(target.route, "used by this runtime"),
             )
 

@@ -6,12 +6,12 @@ Looks up whether Colab offers the accelerator of each Colab target.
 
 ## Why
 
-Colab offers a handful of GPUs. A notebook that requests another one opens without a GPU, and
+Colab offers a handful of GPUs. A notebook that requests a different one opens without a GPU, and
 Colab's command line replaces an unknown name with an A100.
 
 ## How to fix
 
-Set `gpu` at the Colab target. The finding names the smallest GPU that is at least as powerful as
+Set `gpu` on the Colab target. The finding names the smallest GPU that is at least as powerful as
 the requested one.
 """
 
@@ -43,7 +43,7 @@ def _check(context: LintContext) -> Findings:
             gpu_location(target),
             evidence=card.evidence if card else None,
             why=f"Colab offers {offered}.",
-            help=f"set gpu: {name} at target {target.name}",
+            help=f"set `gpu: {name}` on target {target.name}",
             related=() if fields.gpu else related_gpu(target),
             fix=set_gpu_fix(context, target, name),
         )

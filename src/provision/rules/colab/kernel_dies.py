@@ -2,7 +2,7 @@
 
 ## What it does
 
-Finds versions of packages of Colab's kernel with which the kernel does not start again: ipython 9
+Finds versions of the kernel's packages with which Colab's kernel does not start again: ipython 9
 and newer. It checks the spec if the spec admits no other version, and each resolved set, because
 ipykernel and ipywidgets depend on ipython.
 
@@ -41,9 +41,11 @@ def _check(context: LintContext) -> Findings:
             f"{change.installed} and prevents Colab's kernel from starting",
             change.route,
             evidence=row.evidence,
-            why=f"Colab's kernel does not start with {row.package}{row.kills}; only a new runtime "
-            "helps then.",
-            help=f"{fix.title}, or set isolation: venv at target {system.target.name}",
+            why=(
+                f"Colab's kernel does not start with {row.package}{row.kills}; "
+                "only a new runtime fixes this."
+            ),
+            help=f"{fix.title}, or set `isolation: venv` on target {system.target.name}",
             related=system.related,
             fix=fix,
         )

@@ -46,8 +46,10 @@ def _check(context: LintContext) -> Findings:
             evidence=row.evidence,
             why=f"google-colab pins {row.package} exactly and imports it when the kernel starts; "
             "with a different version the kernel may not start again.",
-            help=f"{fix.title}, loosen the package that needs a different version, or set "
-            f"isolation: venv at target {name}",
+            help=(
+                f"{fix.title}, loosen the package that needs a different version, or set "
+                f"`isolation: venv` on target {name}"
+            ),
             related=system.related,
             fix=fix,
         )

@@ -1,4 +1,4 @@
-"""Several GPUs are requested, but a Colab runtime has one.
+"""Several GPUs are requested, but a Colab runtime has only one.
 
 ## What it does
 
@@ -10,7 +10,7 @@ Every runtime that Colab offers has a single GPU, so training on several GPUs do
 
 ## How to fix
 
-Give the Colab target a `gpu` with one GPU, or use another kind of target for the work that needs
+Give the Colab target a `gpu` with one GPU, or use a different kind of target for work that needs
 several.
 """
 
@@ -32,10 +32,11 @@ def _check(context: LintContext) -> Findings:
         if card and not card.colab:
             name = smallest_sufficient_card(context, card).name
         yield RULE.diagnostic(
-            f"target {target.name}: {gpu.count} GPUs requested, but a Colab runtime has one",
+            f"target {target.name}: {gpu.count} GPUs are requested, but a Colab runtime has only "
+            "one",
             gpu_location(target),
-            why="Colab offers no runtime with several GPUs.",
-            help=f"set gpu: {name} at target {target.name}, or use a Workbench target for {gpu}",
+            why="Colab does not offer runtimes with several GPUs.",
+            help=f"set `gpu: {name}` on target {target.name}, or use a Workbench target for {gpu}",
             fix=set_gpu_fix(context, target, name),
         )
 

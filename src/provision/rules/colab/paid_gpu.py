@@ -11,8 +11,8 @@ that one, or no GPU; the verification then finds a different GPU than the spec d
 
 ## How to fix
 
-No change is needed if the account has compute units. Otherwise set `gpu` at the Colab target to the
-GPU of the free tier.
+No change is needed if the account has compute units. Otherwise set `gpu` on the Colab target to the
+GPU in the free tier.
 """
 
 from __future__ import annotations
@@ -35,10 +35,14 @@ def _check(context: LintContext) -> Findings:
             f"target {target.name}: {card.name} on Colab costs compute units"
             + (f", about {min(rates)} per hour" if rates else ""),
             gpu_location(target),
-            why=f"The only GPU of the free tier is {free}; with a free account the runtime starts "
-            f"without {card.name}.",
-            help=f"no change is needed with compute units; otherwise set gpu: {free} at target "
-            f"{target.name}",
+            why=(
+                f"The only GPU in the free tier is {free}; with a free account, the runtime "
+                f"starts without the {card.name}."
+            ),
+            help=(
+                f"no change is needed if you have compute units; otherwise set `gpu: {free}` on "
+                f"target {target.name}"
+            ),
         )
 
 

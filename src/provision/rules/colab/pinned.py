@@ -8,12 +8,12 @@ kernel depends on.
 
 ## Why
 
-google-colab was made for these versions. pip warns about the conflict and continues. The kernel was
+google-colab is built for these versions. pip warns about the conflict and continues. The kernel was
 seen to start with other versions; forms, tables and the file browser were not tried with them.
 
 ## How to fix
 
-Leave the version to the runtime, or use the version that it has.
+Leave the version to the runtime, or use the version in the runtime.
 """
 
 from __future__ import annotations
@@ -50,9 +50,11 @@ def _check(context: LintContext) -> Findings:
             + ", ".join(change.requested for change in named)
             + (f" (and {len(changes) - MOST} more)" if len(changes) > MOST else ""),
             route_of_line(changes),
-            why="pip warns about the conflict and continues; Colab's own tools were made for the "
-            "pinned versions.",
-            help=f"use {pins}, or set isolation: venv",
+            why=(
+                "pip warns about the conflict and continues, but Colab's own tools are built "
+                "for the pinned versions."
+            ),
+            help=f"use {pins}, or set `isolation: venv`",
             related=system.related,
         )
 

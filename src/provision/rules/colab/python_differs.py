@@ -7,8 +7,8 @@ of the runtime's own (`isolation: system`).
 
 ## Why
 
-A runtime has one Python, and its notebook runs on it. Wheels that were locked for another version
-cannot be installed, and changing the interpreter of a runtime is not supported.
+A runtime has one Python, and its notebook runs on it. Wheels that were locked for a different
+version cannot be installed, and changing the interpreter of a runtime is not supported.
 
 ## How to fix
 
@@ -32,7 +32,7 @@ def _check(context: LintContext) -> Findings:
         runtime = target.runtime
         if runtime is None or fields.isolation != "system" or runtime.minor == python:
             continue
-        help_text = f'set isolation: venv, or python: "{runtime.minor}"'
+        help_text = f'set `isolation: venv`, or `python: "{runtime.minor}"`'
         fix = isolate_fix(context, target)
         fitting = [row.runtime for row in pinnable_runtimes(context, python)]
         if fitting and fields.via == "browser":

@@ -13,8 +13,8 @@ restart fixes this, and interrupts a "Run all".
 
 ## How to fix
 
-Use the runtime's version, and no restart is needed; one lock applies to all targets, so the others
-get it too. Or keep your version, and restart once.
+Use the runtime's version, and no restart is needed; one lock applies to all targets, so the other
+targets get this version too. Or keep your version, and restart once.
 """
 
 from __future__ import annotations
@@ -53,10 +53,15 @@ def _check(context: LintContext) -> Findings:
                 f"target {system.target.name}: {replaced}, which Colab's kernel has already "
                 "loaded: a restart is needed",
                 route_of_line(group),
-                why="Until then the old version is in memory and the new one on disk, which causes "
-                "errors such as: numpy.dtype size changed. A restart interrupts Run all.",
-                help=f"{fix.title} (the runtime's version), or restart the kernel once after the "
-                "installation",
+                why=(
+                    "Until the restart, the old version is in memory and the new one is on "
+                    "disk, which causes errors such as: numpy.dtype size changed. A restart "
+                    "interrupts Run all."
+                ),
+                help=(
+                    f"{fix.title} (the version in the runtime), or restart the kernel once after "
+                    "the installation"
+                ),
                 related=system.related,
                 fix=fix,
             )

@@ -54,16 +54,18 @@ def _check(context: LintContext) -> Findings:
         else:
             fix = None
             help_text = (
-                f"no newer version has Python {python}: move to python: "
-                f'"{named_runtimes(context)[-1].minor}", or set isolation: venv'
+                f"no newer version has Python {python}: move to `python: "
+                f'"{named_runtimes(context)[-1].minor}"`, or set `isolation: venv`'
             )
         when = "may have been removed around" if end <= today else "is offered until about"
         yield RULE.diagnostic(
             f"target {target.name}: Colab runtime {fields.runtime} {when} {end:%Y-%m} "
             f"(as of {today})",
             target.route_to("runtime"),
-            why="Colab offers a runtime version for about a year. After that the notebook opens on "
-            "the newest one.",
+            why=(
+                "Colab offers each runtime version for about a year. After that, the notebook "
+                "opens on the newest version."
+            ),
             help=help_text,
             fix=fix,
         )

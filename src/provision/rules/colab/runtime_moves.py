@@ -8,9 +8,9 @@ reported, as they cannot select a version.
 
 ## Why
 
-From one runtime version to the next, about a third of some 700 packages changes, and sometimes the
-Python too (3.12 to 3.13 in August 2026). A notebook then runs on other packages than those that
-were verified.
+From one runtime version to the next, about a third of the roughly 700 packages change, and
+sometimes the Python too (3.12 to 3.13 in August 2026). A notebook then runs with different packages
+than those that were verified.
 
 ## How to fix
 
@@ -38,10 +38,13 @@ def _check(context: LintContext) -> Findings:
         newest = versions[-1].runtime
         fix = set_runtime_fix(context, target, newest)
         yield RULE.diagnostic(
-            f"target {target.name}: runtime: latest changes every few weeks; the newest version "
-            f"that can be set is {newest}",
+            f"target {target.name}: `runtime: latest` changes every few weeks; the newest "
+            f"version that can be set is {newest}",
             target.route_to("runtime"),
-            why="Its packages, and sometimes its Python, change although the spec does not.",
+            why=(
+                "The packages of the runtime, and sometimes its Python, change even if the spec "
+                "does not."
+            ),
             help=fix.title,
             fix=fix,
         )

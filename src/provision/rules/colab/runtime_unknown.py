@@ -12,7 +12,7 @@ and different packages.
 ## How to fix
 
 Use one of the versions that the finding names. A version newer than the facts may exist: Colab
-lists its versions under Runtime, Change runtime type.
+lists the available versions under Runtime > Change runtime type.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ def _check(context: LintContext) -> Findings:
         requested = fields.runtime
         near = min(known, key=lambda name: (abs(_months(name) - _months(requested)), name))
         rank, severity = "nearest", RULE.severity
-        why = "No runtime version with this name was published, or it is no longer offered."
+        why = "A runtime version with this name was never published, or is no longer offered."
         help_text = f"use one of {', '.join(known)}"
         if requested > known[-1]:
             rank, severity = "newest", Severity.UNKNOWN
             why = (
-                "Its packages are not in the facts. Colab lists its versions under Runtime, Change "
-                "runtime type, Runtime version."
+                "The facts do not list its packages. Colab lists the available versions under "
+                "Runtime > Change runtime type > Runtime version."
             )
             help_text += ", or keep it if Colab lists it"
         yield RULE.diagnostic(

@@ -93,13 +93,13 @@ def request_fix(context: LintContext, *changes: PackageReplacement, specifiers: 
 def set_runtime_fix(context: LintContext, target: TargetFacts, runtime: str) -> Fix:
     """Return the fix that sets the runtime version of a target."""
     edit = set_field_edit(context, target.route_to("runtime"), f'"{runtime}"')
-    return unsafe_fix(f'set runtime: "{runtime}"', edit)
+    return unsafe_fix(f'set `runtime: "{runtime}"`', edit)
 
 
 def set_gpu_fix(context: LintContext, target: TargetFacts, card: str) -> Fix | None:
     """Return the fix that sets the GPU of a target; None if its `gpu` is written as a mapping."""
     route = target.route_to("gpu")
-    title = f"set gpu: {card}"
+    title = f"set `gpu: {card}`"
     if target.target.gpu is None:
         return unsafe_fix(title, Insert(target.route, "gpu", card))
     if context.source.text(route) is None:

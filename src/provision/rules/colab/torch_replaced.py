@@ -7,8 +7,8 @@ on top of it. Checks whether torchvision and torchaudio, which every runtime has
 
 ## Why
 
-torchvision contains code that was compiled for one torch; so does torchaudio before 2.11. With
-another torch, importing them fails ("operator torchvision::nms does not exist", "undefined
+torchvision contains code that was compiled for one torch; so does torchaudio before 2.11. With a
+different torch, importing them fails ("operator torchvision::nms does not exist", "undefined
 symbol"), and transformers imports torchvision as soon as it is installed: a Trainer job fails even
 if it uses no image. If both are replaced too, everything works, at a cost: torch with its CUDA
 libraries is a download of gigabytes, repeated on every new runtime.
@@ -87,8 +87,10 @@ def _check(context: LintContext) -> Findings:
                 message,
                 replacement.route,
                 severity=Severity.INFO,
-                why="This is a download of gigabytes on every new runtime.",
-                help=f"no change is needed if intended; otherwise {replacement.alternative}",
+                why="This downloads gigabytes on every new runtime.",
+                help=(
+                    f"no change is needed if this is intended; otherwise {replacement.alternative}"
+                ),
                 related=system.related,
             )
             continue
@@ -98,9 +100,11 @@ def _check(context: LintContext) -> Findings:
         yield RULE.diagnostic(
             f"{message} and leaves {kept} unchanged",
             replacement.route,
-            why="Packages that were built for the runtime's own torch fail to import with a "
-            "different version.",
-            help=f"{fix.title} to packages, or {replacement.alternative}",
+            why=(
+                "Packages built for the runtime's own torch fail to import with a different "
+                "version."
+            ),
+            help=f"{fix.title} to `packages`, or {replacement.alternative}",
             related=system.related,
             fix=fix,
         )
@@ -118,7 +122,7 @@ def _version_replacement(context: LintContext, system: BaseRuntime) -> TorchRepl
         if _admits(change, row.torch)
     ]
     if fitting:
-        alternative += f', or set runtime: "{fitting[-1]}", which has the requested torch'
+        alternative += f', or set `runtime: "{fitting[-1]}"`, which has the requested torch'
     return TorchReplacement(
         change.requested + (" (older)" if is_older else ""),
         change.route,
@@ -143,11 +147,11 @@ def _build_replacement(
     if "torch" not in context.package_names or installed is None or flavour in (None, installed):
         return None
     if "cpu" in (installed, flavour):
-        alternative = "remove torch from packages to keep the runtime's own"
+        alternative = "remove torch from `packages` to keep the runtime's torch"
     else:
         alternative = (
-            f'set cuda: "{cuda_of(installed)}" at target {system.target.name} to keep the '
-            "runtime's own"
+            f'set `cuda: "{cuda_of(installed)}"` on target {system.target.name} to keep the '
+            "runtime's torch"
         )
     route = device.cuda_route if device.cuda not in ("auto", "none") else device.gpu_route
     return TorchReplacement(f"the {flavour} build of torch", route, alternative, flavour=flavour)

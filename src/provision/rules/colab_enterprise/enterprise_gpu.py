@@ -7,8 +7,8 @@ of GPUs per zone. A region without the GPU is an error, a GPU that gcloud does n
 
 ## Why
 
-A template can be created with any GPU that the API knows. That no runtime can be made from it shows
-only when somebody needs one.
+A template can be created with any GPU that the API knows. Only when somebody needs a runtime does
+it turn out that none can be created from it.
 
 ## How to fix
 
@@ -33,12 +33,12 @@ def _check(context: LintContext) -> Findings:
             continue
         if card.name not in names:
             yield RULE.diagnostic(
-                f"{target.gpu_settings.gpu.type} is not known to be offered for runtimes of Colab "
-                "Enterprise",
+                f"{target.gpu_settings.gpu.type} is not known to be offered for Colab Enterprise "
+                "runtimes",
                 route,
                 severity=Severity.WARNING,
                 evidence=offered.evidence,
-                why="Google's command line does not offer it for a runtime template.",
+                why="gcloud does not offer this GPU for a runtime template.",
                 help=f"use {format_list(names)}",
             )
             continue

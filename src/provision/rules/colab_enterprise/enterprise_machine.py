@@ -3,13 +3,13 @@
 ## What it does
 
 Looks up `machine_type` in the table of Compute Engine's machine types, and compares it with `gpu`:
-G2 and A2 types have a fixed number of one GPU, T4 and V100 are attached to N1 types, and other
-types have none. With `auto` it looks for a machine type with exactly the requested GPUs. A type
-that is not in the table is reported as unknown.
+G2 and A2 types have a fixed number of one GPU model, T4 and V100 GPUs are attached to N1 types, and
+other types have no GPU. With `auto` it looks for a machine type with exactly the requested GPUs. A
+type that is not in the table is reported as unknown.
 
 ## Why
 
-The service refuses a template with such a machine.
+The service refuses a template with this combination.
 
 ## How to fix
 
@@ -42,9 +42,11 @@ def _check(context: LintContext) -> Findings:
                 f"unknown machine type {fields.machine_type}{suffix}",
                 route,
                 severity=Severity.UNKNOWN,
-                why="The service refuses a machine type that does not exist in the region.",
-                help="set machine_type: auto, or list the types with: gcloud compute machine-types "
-                f"list --filter=zone:{fields.region}",
+                why="The service refuses machine types that do not exist in the region.",
+                help=(
+                    "set `machine_type: auto`, or list the machine types with `gcloud compute "
+                    f"machine-types list --filter=zone:{fields.region}`"
+                ),
                 fix=set_field_fix(context, route, meant) if meant else None,
             )
 
@@ -59,11 +61,11 @@ def _check_automatic(
     reserved = fields.reservation is not None
     if not find_machines(context.facts, card, gpu.count, reserved=reserved):
         yield RULE.diagnostic(
-            f"no machine type has {gpu.count} x {card.name}",
+            f"there is no machine type with {gpu.count} x {card.name}",
             target.gpu_settings.gpu_route,
             evidence=card.evidence,
-            why="machine_type: auto has nothing to choose from.",
-            help="use another number of GPUs",
+            why="`machine_type: auto` has nothing to choose from.",
+            help="use a different number of GPUs",
             related=related_gpu(target),
         )
 
@@ -78,8 +80,10 @@ def _check_gpu(
             f"{machine.name} has {machine.gpus:g} x {machine.card}, but no GPU is requested",
             route,
             evidence=machine.evidence,
-            why="The service requires the GPUs of such a machine in the template.",
-            help=f"set gpu: {machine.card}, or a machine type without a GPU, such as e2-standard-8",
+            why="For such a machine, the template must request the GPUs.",
+            help=(
+                f"set `gpu: {machine.card}`, or a machine type without a GPU, such as e2-standard-8"
+            ),
             related=related_gpu(target),
         )
     problem = describe_gpu_mismatch(context.facts, machine, card, gpu.count) if card else ""
@@ -90,11 +94,11 @@ def _check_gpu(
     near = nearest_machine(machines, machine)
     fix = set_field_fix(context, route, near.name) if near else None
     yield RULE.diagnostic(
-        f"{gpu.count} x {card.name} requested, but {machine.name} {problem}",
+        f"{gpu.count} x {card.name} is requested, but {machine.name} {problem}",
         route,
         evidence=machine.evidence,
-        why="The service refuses a template with such a machine.",
-        help=f"{fix.title}, or auto" if fix else "use another number of GPUs",
+        why="The service refuses a template with this combination.",
+        help=f"{fix.title}, or `machine_type: auto`" if fix else "use a different number of GPUs",
         related=related_gpu(target),
         fix=fix,
     )

@@ -7,7 +7,7 @@ packages are installed on top of the runtime's own.
 
 ## Why
 
-A template selects its Python by a release name. Google publishes nothing else about the content of
+A template selects its Python by a release name. Google publishes nothing else about the contents of
 such a runtime, so no rule checks its packages, driver or C library.
 
 ## How to fix
@@ -31,12 +31,14 @@ def _check(context: LintContext) -> Findings:
         if fields.isolation != "system" or python in known:
             continue
         yield RULE.diagnostic(
-            f"target {target.name}: Python {python} requested, but Colab Enterprise is only known "
-            f"to offer {', '.join(known)}",
+            f"target {target.name}: Python {python} is requested, but Colab Enterprise is only "
+            f"known to offer {', '.join(known)}",
             ("python",),
-            why="Google publishes no list of the contents of these runtimes.",
-            help=f"set isolation: venv at target {target.name}, or run in a cell: !python3 "
-            "--version",
+            why="Google does not publish the contents of these runtimes.",
+            help=(
+                f"set `isolation: venv` on target {target.name}, or check the version by running "
+                "`!python3 --version` in a cell"
+            ),
             related=related_at(target.route, "installed on top of this runtime's packages"),
             fix=isolate_fix(context, target),
         )

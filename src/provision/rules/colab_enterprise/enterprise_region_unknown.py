@@ -2,12 +2,12 @@
 
 ## What it does
 
-Looks up `region` in the table of regions that have an endpoint of Vertex AI.
+Looks up `region` in the table of regions that have a Vertex AI endpoint.
 
 ## Why
 
-A runtime template belongs to one region, and each region has its own address: a request for any
-other region has nowhere to go.
+A runtime template belongs to one region, and each region has its own endpoint, so no request can be
+sent for an unknown region.
 
 ## How to fix
 
@@ -32,11 +32,13 @@ def _check(context: LintContext) -> Findings:
         near = nearest_words(fields.region.rpartition("-")[0] or fields.region, known, most=1)
         near = near or nearest_words(fields.region, known, most=1)
         yield RULE.diagnostic(
-            f"{json_quote(fields.region)} is not a region of Vertex AI (as of "
+            f"{json_quote(fields.region)} is not a Vertex AI region (as of "
             f"{regions.evidence.as_of})",
             target.route_to("region"),
             evidence=regions.evidence,
-            why="Requests are sent to the endpoint of their region.",
+            why=(
+                "Each region has its own endpoint, so no request can be sent for an unknown region."
+            ),
             help=f"use {near[0] if near else 'a region such as us-central1'}",
         )
 

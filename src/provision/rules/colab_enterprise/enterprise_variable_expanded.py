@@ -11,7 +11,7 @@ the variable NAME, which no other target does.
 
 ## How to fix
 
-Write the value out.
+Write out the value.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ def _check(context: LintContext) -> Findings:
         for name, value in context.spec.env.items():
             if match := _REFERENCE.search(value):
                 yield RULE.diagnostic(
-                    f"target {target.name}: {match[0]} in {name} is expanded on a runtime",
+                    f"target {target.name}: {match[0]} in {name} is expanded on the runtime",
                     ("env", name),
-                    why="The same variable has another value at other targets.",
-                    help="write the value out",
-                    related=related_at(target.route, "the runtime template passes it on"),
+                    why="The variable then has a different value there than on other targets.",
+                    help="write out the value",
+                    related=related_at(target.route, "the runtime template expands it"),
                 )
 
 

@@ -6,7 +6,7 @@ Counts `env` and the variables that `paths` sets (`PROVISION_PATH_NAME`).
 
 ## Why
 
-The service refuses a template with more.
+The service refuses a template with more variables.
 
 ## How to fix
 
@@ -29,12 +29,12 @@ def _check(context: LintContext) -> Findings:
         return
     for target, _ in context.targets_of(ColabEnterpriseTarget):
         yield RULE.diagnostic(
-            f"target {target.name}: {count} variables are declared, but a runtime template has at "
-            f"most {_LIMIT}",
+            f"target {target.name}: {count} variables are declared, but a runtime template can "
+            f"hold at most {_LIMIT}",
             ("env",),
-            why="The service refuses a template with more.",
-            help="set some of them in the notebook, or read them from a file",
-            related=related_at(target.route, "the runtime template passes them on"),
+            why="The service refuses a template with more variables.",
+            help="set some of them in the notebook, or read them there from a file",
+            related=related_at(target.route, "the runtime template sets them"),
         )
 
 

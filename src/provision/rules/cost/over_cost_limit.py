@@ -6,11 +6,11 @@ Adds up the hourly on-demand price of the machine type and its GPUs in the regio
 compares it with `cost.limit_per_hour`. With `machine_type: auto` it takes the cheapest machine type
 that fits. A machine of Colab Enterprise is assumed to cost 1.2 times as much, which is a warning
 because its price is not certain. It is an error if no zone is within the limit, a warning if some
-are not, and unknown if the tables have no price of the machine in a region.
+are not, and unknown if the tables have no price for the machine in a region.
 
 ## Why
 
-The limit is there so that no more expensive machine is created. Disks, traffic and taxes are not
+The limit ensures that no more expensive machine is created. Disks, traffic and taxes are not
 included.
 
 ## How to fix
@@ -75,7 +75,7 @@ def _check(context: LintContext) -> Findings:
                 why = f"{why} {_describe_factor(machine.factor)}"
             if len(over) + len(unknown) < len(regions):
                 severity = Severity.WARNING
-                why += " Other zones of this target are within the limit."
+                why += " The other zones of this target are within the limit."
             suitable = _machine_offers(context, machine, "auto")
             yield RULE.diagnostic(
                 f"{_describe_machine(offer, target)} costs {_format_price(offer.dollars)} per hour "
@@ -97,7 +97,7 @@ def _check(context: LintContext) -> Findings:
                 f"the price of {name} in {format_list(unknown)} is unknown",
                 _LIMIT,
                 severity=Severity.UNKNOWN,
-                why="The limit cannot be checked without it.",
+                why="Without it, the limit cannot be checked.",
                 help="look it up in Google Cloud's pricing calculator; `provision facts list "
                 "prices` lists the known prices",
                 related=related,
@@ -147,7 +147,7 @@ def _cheaper_alternative(
     """Return a help text with a machine within the limit, preferably in the same region."""
     within = [candidate for candidate in offers if candidate.dollars <= limit]
     if not within:
-        return "use another GPU"
+        return "use a different GPU"
     others = [
         candidate
         for candidate in within

@@ -2,20 +2,20 @@
 
 ## What it does
 
-At local targets, compares the accelerator with `platforms`: there is no CUDA on macOS, MPS exists
-on macOS only, and some GPUs come only in machines with one processor type (GH200, GB10, Jetson:
+On local targets, compares the accelerator with `platforms`: there is no CUDA on macOS, MPS exists
+only on macOS, and some GPUs come only in machines with one processor type (GH200, GB10, Jetson:
 aarch64).
 
 ## Why
 
 macOS has no CUDA: `torch.cuda.is_available()` would be false. PyTorch's own index has CUDA builds
-for Windows, but the tables do not list them. A lock for another processor cannot be installed at
-all.
+for Windows, but the tables do not list them. A lock for a different processor architecture cannot
+be installed at all.
 
 ## How to fix
 
-List the platforms that the targets really have. On Windows, WSL2 is `linux-x86_64`, with the driver
-of Windows.
+List the platforms that the targets really have. On Windows, WSL2 is `linux-x86_64`, with the
+Windows driver.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ def _check(context: LintContext) -> Findings:
         listed = ", ".join(target.platforms)
         if is_mps and MAC not in target.platforms:
             yield RULE.diagnostic(
-                f"gpu: mps requires {MAC}, but target {target.name} "
-                + (f"has the platforms {listed}" if is_local else "runs Linux"),
+                f"`gpu: mps` requires {MAC}, but target {target.name} "
+                + (f"is for {listed}" if is_local else "runs Linux"),
                 route,
-                why="MPS is the GPU of Apple silicon and exists on macOS only.",
-                help=f"set platforms: [{MAC}]"
+                why="MPS is the GPU of Apple silicon and exists only on macOS.",
+                help=f"set `platforms: [{MAC}]`"
                 if is_local
-                else "set an NVIDIA GPU at this target, or gpu: none",
+                else "set an NVIDIA GPU or `gpu: none` on this target",
                 related=related if is_local else (),
             )
         elif is_mps or not is_local:
@@ -60,8 +60,8 @@ def _check(context: LintContext) -> Findings:
                 f"are {listed}",
                 route,
                 evidence=target.card.evidence,
-                why="Wheels for another processor cannot be installed.",
-                help=f"set platforms: [{target.card.host}]",
+                why="Wheels for a different processor architecture cannot be installed.",
+                help=f"set `platforms: [{target.card.host}]`",
                 related=related,
             )
         else:
@@ -74,12 +74,13 @@ def _cuda_findings(target: TargetFacts, related: tuple[RelatedLocation, ...]) ->
     if macs:
         severity = None
         other = "mps" if MAC in macs else "none"
-        help_text = f"set platforms: [linux-x86_64], or gpu: {other}"
+        help_text = f"set `platforms: [linux-x86_64]`, or `gpu: {other}`"
         if len(macs) < len(target.platforms):
             severity = Severity.INFO
-            help_text = "no change is needed unless you use the GPU on macOS"
+            help_text = "no change is needed unless you train on the GPU on macOS"
         yield RULE.diagnostic(
-            f"gpu: {settings.gpu} requested, but torch has no CUDA build for {' and '.join(macs)}",
+            f"`gpu: {settings.gpu}` is requested, but torch has no CUDA build for "
+            f"{' and '.join(macs)}",
             settings.gpu_route,
             severity=severity,
             why="On macOS the lock selects a build without CUDA, and torch.cuda.is_available() is "
@@ -89,14 +90,18 @@ def _cuda_findings(target: TargetFacts, related: tuple[RelatedLocation, ...]) ->
         )
     if WINDOWS in target.platforms:
         yield RULE.diagnostic(
-            f"gpu: {settings.gpu} requested, but provision has no data on CUDA builds of torch for "
+            f"`gpu: {settings.gpu}` is requested, but the facts have no CUDA builds of torch for "
             f"{WINDOWS}",
             settings.gpu_route,
             severity=Severity.UNKNOWN,
-            why="The facts cover builds for Linux only. For Windows, torch comes from PyTorch's "
-            "index for one CUDA version.",
-            help='set cuda, for example cuda: "12.8", so that `provision lock` uses that index; or '
-            "use WSL2, which is linux-x86_64",
+            why=(
+                "The facts cover only Linux builds. On Windows, CUDA builds of torch come only "
+                "from the PyTorch index for a specific CUDA version."
+            ),
+            help=(
+                'set `cuda`, for example `cuda: "12.8"`, so that `provision lock` uses that '
+                "index; or use WSL2, whose platform is linux-x86_64"
+            ),
             related=related,
         )
 

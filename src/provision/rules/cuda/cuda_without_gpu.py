@@ -2,7 +2,7 @@
 
 ## What it does
 
-At every target, compares the accelerator with the CUDA version that applies to it: a CUDA version
+On every target, compares the accelerator with the CUDA version that applies to it: a CUDA version
 without an NVIDIA GPU, or a GPU with `cuda: none`.
 
 ## Why
@@ -27,22 +27,22 @@ def _check(context: LintContext) -> Findings:
     for device in context.devices:
         if device.is_nvidia == (device.cuda != "none") or device.cuda == "auto":
             continue
-        right, why = "none", "CUDA builds would be installed but never used."
+        right, why = "none", "CUDA builds would be installed but not used."
         if device.is_nvidia:
             right, why = "auto", "The CPU builds of torch would leave the GPU idle."
         outer, inner = sorted((device.gpu_route, device.cuda_route), key=len)
-        at = f" at target {inner[1]}" if len(inner) > 1 else ""
-        title = f"set cuda: {right}{at}"
+        at = f" on target {inner[1]}" if len(inner) > 1 else ""
+        title = f"set `cuda: {right}`{at}"
         # The intent is clear if a target overrides only gpu, but not if both are written.
         if inner == device.gpu_route:
             fix = Fix(title, (Insert(inner[:-1], "cuda", right),))
         else:
             fix = replace_fix(title, inner, right)
         yield RULE.diagnostic(
-            f"cuda: {device.cuda} conflicts with gpu: {device.gpu.type}{at}",
+            f"`cuda: {device.cuda}` conflicts with `gpu: {device.gpu.type}`{at}",
             inner,
             why=why,
-            help=f"{title}, or correct gpu",
+            help=f"{title}, or correct `gpu`",
             related=related_at(outer, f"{outer[-1]} set here"),
             fix=fix,
         )

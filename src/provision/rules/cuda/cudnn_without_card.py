@@ -7,9 +7,9 @@ Compares the GPU with the minimum compute capability of the cuDNN that is listed
 
 ## Why
 
-cuDNN for CUDA 12 requires Turing (7.5) or newer since 9.11; 9.10 is the last for Volta, Pascal and
-Maxwell. With a newer one, convolutions and attention fail at run time, while plain matrix products
-work. torch pins the cuDNN that fits each of its builds.
+cuDNN for CUDA 12 requires Turing (7.5) or newer since 9.11; 9.10 is the last release for Volta,
+Pascal and Maxwell. With a newer release, convolutions and attention fail at run time, while plain
+matrix products work. torch pins the right cuDNN for each of its builds.
 
 ## How to fix
 
@@ -60,8 +60,8 @@ def _check(context: LintContext) -> Findings:
             f"{card.name} has {card.cc}",
             route,
             severity=Severity.WARNING,
-            why="Convolutions and cuDNN's attention fail at run time on this GPU.",
-            help=f"{title}, or remove it from packages so that torch selects cuDNN",
+            why="Convolutions and cuDNN attention fail at run time on this GPU.",
+            help=f"{title}, or remove it from `packages` so that torch selects the cuDNN release",
             related=related_gpu(target),
             fix=fix,
         )

@@ -2,9 +2,10 @@
 
 ## What it does
 
-If `cuda` is not set, takes the newest torch that the bounds and the Python admit, and checks
-whether its default build (the one without a tag, which `pip install torch` gets) runs on the GPU
-and on the known driver of the target.
+If `cuda` is not set, takes the newest torch that the bounds and the Python version admit, and
+checks whether its default build (the one without a tag, which `pip install torch` gets) runs on the
+GPU and on the known driver of the target. A spec that computes with jax or TensorFlow and has no
+torch is not checked.
 
 ## Why
 
@@ -32,10 +33,12 @@ from provision.rules.torch_builds import (
     runnable_cudas,
     set_cuda_fix,
 )
+from provision.rules.torch_presence import can_test_gpu, has_torch
 
 
 def _check(context: LintContext) -> Findings:
-    if context.resolved is not None:
+    without_torch = can_test_gpu(context) and not has_torch(context)
+    if context.resolved is not None or without_torch:
         return
     for query in build_queries(context):
         newest = next(possible_builds(context, query), None)
@@ -60,20 +63,22 @@ def _check(context: LintContext) -> Findings:
             problem = f"is CPU-only on {query.platform}"
         elif driver and any(build.flavour == default for build in builds):
             problem = (
-                f"is for CUDA {cuda_of(default)}, too new for driver {driver.value} of "
+                f"is for CUDA {cuda_of(default)}, too new for driver {driver.value} on "
                 f"{driver.provider}"
             )
         else:
             problem = (
                 f"is for CUDA {cuda_of(default)}, without code for {query.card.name} "
-                f"({query.card.cc})"
+                f"(compute capability {query.card.cc})"
             )
         cuda, torch = next(iter(cudas.items()))
         yield RULE.diagnostic(
-            f"cuda is not set, and the default build of torch {row.release} {problem}",
+            f"`cuda` is not set, and the default build of torch {row.release} {problem}",
             query.gpu_route,
-            why="An installer that takes the newest torch gets that build instead of torch "
-            f"{torch} for CUDA {cuda}.",
+            why=(
+                "An installer that picks the newest torch gets this build instead of torch "
+                f"{torch} for CUDA {cuda}."
+            ),
             help=describe_cudas(cudas),
             related=query.releases.related,
             # The version may be that of the spec, which other targets use too.
@@ -101,6 +106,7 @@ RULE = Rule(
         "pytorch/pytorch#168065",
     ),
     check=_check,
+    reads_settings=True,
     bad=examples(
         'gpu: «V100»\npython: "3.12"\npackages: [torch]\n',
         'gpu: «P100»\ncuda: auto\npython: "3.12"\npackages: ["torch>=2.6,<2.11"]\n',
@@ -114,6 +120,7 @@ RULE = Rule(
         'gpu: «H100-NVL»\npython: "3.11"\npackages: [torch==2.0.1]\n',
     ),
     good=examples(
+        'gpu: V100\npython: "3.12"\npackages: ["jax[cuda12]"]\n',
         'gpu: V100\ncuda: "12.6"\npython: "3.12"\npackages: [torch]\n',
         'gpu: V100\npython: "3.12"\npackages: ["torch>=2.8,<2.11"]\n',
         'gpu: T4\npython: "3.12"\npackages: [torch]\n',

@@ -13,7 +13,7 @@ Branch 580 is the last for Maxwell, Pascal and Volta (GTX 9xx and 10xx, P100, V1
 
 ## How to fix
 
-Require a driver of the branches that support the GPU.
+Require a driver from the branches that support the GPU.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from provision.rules.examples import EXAMPLE_TARGET
 from provision.rules.machine_requirements import driver_branches, find_version_requirement
 from provision.rules.rule import Findings, LintContext, Rule, examples, related_gpu
 
-_WHY = "A driver that does not support the GPU ignores it, and nvidia-smi finds none."
+_WHY = "A driver that does not support the GPU ignores it, and nvidia-smi finds no GPU."
 
 
 def _check(context: LintContext) -> Findings:
@@ -41,12 +41,12 @@ def _check(context: LintContext) -> Findings:
         driver = target.driver
         if driver and not known.includes(driver.value.split(".")[0]):
             yield RULE.diagnostic(
-                f"{needs}, but the driver of {driver.provider} is {driver.value}",
+                f"{needs}, but {driver.provider} has driver {driver.value}",
                 driver.route,
                 severity=severity,
                 evidence=driver.evidence,
                 why=_WHY,
-                help=f"use an image with driver {known}, or another GPU",
+                help=f"use an image with driver {known}, or a different GPU",
                 related=related_gpu(target),
             )
         if driver:
@@ -60,13 +60,13 @@ def _check(context: LintContext) -> Findings:
         right = f"<{known.first_unsupported}"
         if known.first and (low is None or require_version(low) < require_version(known.first)):
             right = f">={known.first}"
-        fix = replace_fix(f'set driver: "{right}"', requirement.route, yaml_scalar(right))
+        fix = replace_fix(f'set `driver: "{right}"`', requirement.route, yaml_scalar(right))
         yield RULE.diagnostic(
-            f"{needs}, which requires.driver: {requirement.text} excludes",
+            f"{needs}, which `requires.driver: {requirement.text}` excludes",
             requirement.route,
             severity=severity,
             why=_WHY,
-            help=f"{fix.title}, or use another GPU",
+            help=f"{fix.title}, or use a different GPU",
             related=related_gpu(target),
             fix=fix,
         )
@@ -91,13 +91,13 @@ def _early_image_findings(context: LintContext, target: TargetFacts, card: Card)
             and require_version(card.cc) < require_version(change.cc_below)
         ):
             yield RULE.diagnostic(
-                f"images of {family} support {card.name} ({card.cc}) since {change.since}, but "
-                f"this one is from {day}",
+                f"images of {family} have supported {card.name} (compute capability {card.cc}) "
+                f"since {change.since}, but this image is from {day}",
                 target.route_to("image"),
                 severity=_severity(context, card),
                 evidence=change.evidence,
                 why="Before that date the driver supported no GPU older than Turing.",
-                help=f"use an image from {change.since} or later, or another GPU",
+                help=f"use an image from {change.since} or later, or a different GPU",
                 related=related_gpu(target),
             )
 

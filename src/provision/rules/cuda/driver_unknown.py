@@ -50,10 +50,15 @@ def _check(context: LintContext) -> Findings:
             f"torch {option.release.release} for CUDA {option.cuda} requires driver {floor} or "
             f"newer, but the driver of image {image.family} is not published",
             query.target.route_to("image"),
-            why="With an older driver, torch reports that the NVIDIA driver on your system is too "
-            "old, and runs on the CPU.",
-            help="check it on the instance with `nvidia-smi --query-gpu=driver_version "
-            "--format=csv`" + (f", or {other}" if other else ""),
+            why=(
+                "With an older driver, torch reports `The NVIDIA driver on your system is too "
+                "old` and runs on the CPU."
+            ),
+            help=(
+                "check the driver on the instance with `nvidia-smi --query-gpu=driver_version "
+                "--format=csv`"
+            )
+            + (f", or {other}" if other else ""),
             related=related_at(query.cuda_route, "selects the CUDA version"),
         )
 

@@ -7,13 +7,13 @@ with the spec's `cuda`.
 
 ## Why
 
-Builds with such a tag are on the PyTorch index only, one index for each CUDA version, so the
+Builds with such a tag are only on the PyTorch indexes, one index for each CUDA version, so the
 package cannot be found on the public index; and every target is tied to one build. The spec sets
 the CUDA version once, in `cuda`, and the lock selects the build of every package for it.
 
 ## How to fix
 
-Remove the tag and set `cuda: "11.8"`. If `cuda` has another value, decide which of the two you
+Remove the tag and set `cuda: "11.8"`. If `cuda` has a different value, decide which of the two you
 need.
 """
 
@@ -50,15 +50,17 @@ def _check(context: LintContext) -> Findings:
         version = without_local(package.version)
         plain = f"{package.key}{version}"
         message = f"{package.key}{package.version} hard-codes the build {tag}"
-        help_text = f"decide on a CUDA version, set it in `cuda`, and use {plain}"
+        help_text = f"choose a CUDA version, set it in `cuda`, and use {plain}"
         related: tuple[RelatedLocation, ...] = ()
         fix = None
         if not _agrees_with_spec(context, cuda):
-            message += f", but the spec has cuda: {context.spec.cuda}, gpu: {context.spec.gpu.type}"
+            message += (
+                f", but the spec has `cuda: {context.spec.cuda}` and `gpu: {context.spec.gpu.type}`"
+            )
             if "cuda" in context.spec.model_fields_set:
                 related = related_at(("cuda",), "CUDA version set here")
         elif len(tags) == 1:
-            help_text = f"use {plain} with cuda: {cuda if cuda == 'none' else yaml_scalar(cuda)}"
+            help_text = f"use {plain} with `cuda: {cuda if cuda == 'none' else yaml_scalar(cuda)}`"
             edits = _set_cuda_edits(context, cuda) if number == 0 else ()
             fix = Fix(help_text, (set_version_edit(context, route, package, version), *edits))
         yield RULE.diagnostic(

@@ -68,7 +68,7 @@ def _check(context: LintContext) -> Findings:
             severity = evidence.cap_severity(severity)
         requires = "requires"
         why = (
-            "torch reports that the NVIDIA driver on your system is too old, and "
+            "torch reports `The NVIDIA driver on your system is too old`, and "
             "torch.cuda.is_available() is false."
         )
         if obstacle.kind is IncompatibilityKind.PTX_NEEDS_DRIVER:
@@ -77,7 +77,7 @@ def _check(context: LintContext) -> Findings:
         image = describe_image_with_driver(context, query.target, obstacle.required)
         yield RULE.diagnostic(
             f"torch {option.release.release} for CUDA {option.cuda} {requires} driver "
-            f"{obstacle.required} or newer, but the driver of {driver.provider} is {driver.value}",
+            f"{obstacle.required} or newer, but {driver.provider} has driver {driver.value}",
             query.cuda_route,
             severity=severity,
             why=why,
@@ -103,7 +103,7 @@ def _glibc_findings(context: LintContext) -> Findings:
             f"{glibc.provider} has {glibc.value}",
             glibc.route,
             evidence=glibc.evidence,
-            why="The installer finds no wheel that runs on that system.",
+            why="The installer finds no wheel that runs on this system.",
             help="use a newer image"
             + (f", or torch {format_versions(fitting)}" if fitting else ""),
             related=releases.related,

@@ -12,8 +12,8 @@ would fail.
 
 ## How to fix
 
-Use another image, or require only the driver that the packages need. `requires` under a target
-applies to that target only.
+Use a different image, or require only the driver that the packages need. `requires` under a target
+applies only to that target.
 """
 
 from __future__ import annotations
@@ -39,16 +39,21 @@ def _check(context: LintContext) -> Findings:
         below = f"{driver.value}.0.1" if minor else str(int(branch) + 1)
         if has_version_in_range(specifiers, driver.value, below):
             continue
-        help_text = f'relax it at this target, for example requires: {{driver: ">={branch}"}}'
+        help_text = (
+            f"relax the requirement on this target, for example `requires: {{driver: "
+            f'">={branch}"}}`'
+        )
         if target.image:
             help_text = "use an image with such a driver, or relax the requirement"
         yield RULE.diagnostic(
-            f"requires.driver: {requirement.text} does not match driver {driver.value} of "
+            f"`requires.driver: {requirement.text}` does not match driver {driver.value} on "
             f"{driver.provider}",
             requirement.route,
             evidence=driver.evidence,
-            why="This driver cannot be selected separately, so the verification on the device "
-            "would fail.",
+            why=(
+                "The driver cannot be changed on its own, so the verification on the device "
+                "would fail."
+            ),
             help=help_text,
             related=related_at(driver.route, f"has driver {driver.value}"),
         )

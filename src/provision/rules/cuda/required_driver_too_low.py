@@ -11,7 +11,7 @@ The check on the device would accept such a driver, but torch would not: "The NV
 system is too old". The minimums are 450.80.02 for CUDA 11, 525.60.13 for 12 and 580.65.06 for 13.
 WSL2 uses the Windows driver, whose minimums are 452.39, 528.33 and 580.
 
-A bound that names only a branch, as in `>=580`, means any driver of it.
+A bound that names only a branch, as in `>=580`, means any driver from that branch.
 
 ## How to fix
 
@@ -74,11 +74,11 @@ def _finding(
     is_possible = has_version_in_range(specifiers, floor, last)
     if is_possible and (low is None or is_driver_at_least(low, floor)):
         return None
-    fix = replace_fix(f'set driver: ">={floor}"', requirement.route, yaml_scalar(f">={floor}"))
+    fix = replace_fix(f'set `driver: ">={floor}"`', requirement.route, yaml_scalar(f">={floor}"))
     is_fixable = not last or require_version(floor) < require_version(last)
     return RULE.diagnostic(
-        f"requires.driver: {requirement.text} allows {'' if is_possible else 'only '}drivers older "
-        f"than {floor}, the minimum for {needed_by}",
+        f"`requires.driver: {requirement.text}` allows {'' if is_possible else 'only '}drivers "
+        f"older than {floor}, the minimum for {needed_by}",
         requirement.route,
         severity=Severity.WARNING if is_possible else None,
         evidence=toolkit.evidence,

@@ -46,20 +46,20 @@ def _check(context: LintContext) -> Findings:
             if row.gcc_max >= int(system.gcc) and major_version(row.cuda) == major
         ]
         help_text = (
-            f"install gcc {toolkit.gcc_max} and set env NVCC_PREPEND_FLAGS: -ccbin "
-            f"/usr/bin/g++-{toolkit.gcc_max}"
+            f"install gcc {toolkit.gcc_max} and set `NVCC_PREPEND_FLAGS: -ccbin "
+            f"/usr/bin/g++-{toolkit.gcc_max}` under `env`"
         )
         fix = None
         if sufficient:
             fix = set_toolkit_fix(min(sufficient, key=require_version))
             help_text = f"{fix.title}, or {help_text}"
         yield RULE.diagnostic(
-            f"cuda_toolkit: {toolkit.cuda} supports gcc up to {toolkit.gcc_max}, but {system.os} "
-            f"has gcc {system.gcc}",
+            f"`cuda_toolkit: {toolkit.cuda}` supports gcc up to {toolkit.gcc_max}, but "
+            f"{system.os} has gcc {system.gcc}",
             ("cuda_toolkit",),
             severity=toolkit.evidence.cap_severity(Severity.ERROR),
             evidence=system.evidence,
-            why="nvcc rejects a newer host compiler: unsupported GNU version.",
+            why="nvcc rejects a newer host compiler with: unsupported GNU version.",
             help=help_text,
             related=related_at(
                 target.route_to("image" if target.image else "runtime"), f"has {system.os}"

@@ -51,9 +51,9 @@ def _check(context: LintContext) -> Findings:
             continue
         reported.add((nvcc.route, cuda))
         route, package = packages[0]
-        compiler, fix = f"nvcc {nvcc.cuda} of {nvcc.provider}", None
+        compiler, fix = f"nvcc {nvcc.cuda} from {nvcc.provider}", None
         help_text = (
-            f"use a cuda with the major version {major_version(nvcc.cuda)}, or install CUDA "
+            f"set `cuda` to a version of CUDA {major_version(nvcc.cuda)}, or install CUDA "
             f"toolkit {cuda} on the target yourself"
         )
         if nvcc.route == ("cuda_toolkit",):
@@ -68,8 +68,10 @@ def _check(context: LintContext) -> Findings:
             f"{package.key} is compiled with {compiler}, but torch's wheels are for CUDA {cuda}",
             nvcc.route,
             severity=None if against_torch and fix else Severity.WARNING,
-            why="torch.utils.cpp_extension rejects a different major version: the detected CUDA "
-            "version mismatches the version that was used to compile PyTorch.",
+            why=(
+                "torch.utils.cpp_extension rejects a different major version with: The detected "
+                "CUDA version mismatches the version that was used to compile PyTorch."
+            ),
             help=help_text,
             related=related,
             fix=fix,

@@ -13,7 +13,7 @@ The wheels of torch include the CUDA runtime but no compiler. Without a toolkit 
 ## How to fix
 
 Install a CUDA toolkit with the same major version as `cuda` on the device, get the package from an
-index that has wheels of it, or use a release that has a wheel for this torch.
+index that has wheels for it, or use a release that has a wheel for this torch.
 """
 
 from __future__ import annotations
@@ -34,19 +34,23 @@ def _check(context: LintContext) -> Findings:
         return
     cudas = (wheel_cuda_at(context, target) for target in targets)
     cuda = next((cuda for cuda in cudas if cuda in context.facts.toolkits), None)
-    toolkit = f"CUDA toolkit {cuda}" if cuda else "a CUDA toolkit with the major version of cuda"
+    toolkit = f"CUDA toolkit {cuda}" if cuda else "a CUDA toolkit of torch's major CUDA version"
     names = ", ".join(target.name for target in targets)
     for route, package in package_lines(context):
         row = context.facts.source_only.get(package.key)
         if not package.is_built or row is None or "nvcc" not in row.needs:
             continue
         yield RULE.diagnostic(
-            f"{package.key} is built with nvcc, but no nvcc is known at target {names}",
+            f"{package.key} is built with nvcc, but target {names} is not known to have nvcc",
             route,
-            why="The wheels of torch include no compiler. Without one the build fails with: "
-            "CUDA_HOME environment variable is not set.",
-            help=f"install {toolkit} on the target, or get {package.key} from an index that has "
-            "wheels of it",
+            why=(
+                "The torch wheels do not include a compiler. Without one, the build fails with: "
+                "CUDA_HOME environment variable is not set."
+            ),
+            help=(
+                f"install {toolkit} on the target, or get {package.key} from an index that has "
+                "wheels for it"
+            ),
         )
 
 

@@ -45,7 +45,7 @@ def _check(context: LintContext) -> Findings:
     yield RULE.diagnostic(
         f"CUDA toolkit {requested} does not exist",
         ("cuda_toolkit",),
-        why="NVIDIA never released this version.",
+        why="NVIDIA did not release this version.",
         help=f"use {below} or {above}",
         fix=set_toolkit_fix(nearest) if nearest else None,
     )

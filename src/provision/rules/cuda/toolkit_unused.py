@@ -13,7 +13,7 @@ differ, and without a build the last does not matter. A toolkit takes gigabytes 
 
 ## How to fix
 
-Remove `cuda_toolkit`, or mark the packages that are to be built with `build: true`.
+Remove `cuda_toolkit`, or mark the packages to build with `build: true`.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from provision.rules.source_builds import source_built_packages
 def _check(context: LintContext) -> Findings:
     if context.spec.cuda_toolkit is not None and not source_built_packages(context):
         yield RULE.diagnostic(
-            f"cuda_toolkit: {context.spec.cuda_toolkit} is set, but no package is built from "
+            f"`cuda_toolkit: {context.spec.cuda_toolkit}` is set, but no package is built from "
             "source",
             ("cuda_toolkit",),
             at=RoutePart.KEY,
-            why="Wheels include the CUDA libraries that they need; nvcc would not be used.",
-            help="remove cuda_toolkit, or set {name: ..., build: true} for a package to build",
+            why="Wheels include the CUDA libraries they need, so nvcc would not be used.",
+            help="remove `cuda_toolkit`, or set `{name: ..., build: true}` for a package to build",
         )
 
 

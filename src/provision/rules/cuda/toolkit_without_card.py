@@ -43,7 +43,7 @@ def _check(context: LintContext) -> Findings:
             continue
         is_dropped = require_version(card.cc) < require_version(toolkit.cc_min)
         severity = Severity.WARNING
-        why = "The build fails with: nvcc fatal: Unsupported gpu architecture."
+        why = "The build fails with `nvcc fatal: Unsupported gpu architecture`."
         if is_dropped:
             severity = toolkit.evidence.cap_severity(Severity.ERROR)
         else:
@@ -53,15 +53,15 @@ def _check(context: LintContext) -> Findings:
         same = [cuda for cuda in cudas if major_version(cuda) == major_version(wheels)] or cudas
         fix = set_toolkit_fix(same[-1 if is_dropped else 0]) if same else None
         yield RULE.diagnostic(
-            f"cuda_toolkit: {toolkit.cuda} compiles for {toolkit.cc_min} to {toolkit.cc_max}, but "
-            f"{card.name} has compute capability {card.cc}",
+            f"`cuda_toolkit: {toolkit.cuda}` compiles for compute capability {toolkit.cc_min} to "
+            f"{toolkit.cc_max}, but {card.name} has {card.cc}",
             ("cuda_toolkit",),
             severity=severity,
             evidence=card.evidence,
             why=why,
-            help=f"{fix.title}; {format_versions(cudas)} support the GPU"
+            help=f"{fix.title}; toolkits {format_versions(cudas)} support the GPU"
             if fix
-            else "use another GPU",
+            else "use a different GPU",
             related=related_gpu(target),
             fix=fix,
         )

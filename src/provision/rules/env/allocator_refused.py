@@ -7,7 +7,7 @@ False capitalized, numbers within the limits of each option.
 
 ## Why
 
-torch reads the variable when the GPU is first used, and ends the program: "Expected 'True' or
+torch reads the variable when the program first uses the GPU, and then fails: "Expected 'True' or
 'False'", "max_split_size_mb too small". With = instead of : it fails with an internal error that
 names neither the variable nor the option.
 
@@ -39,7 +39,7 @@ def _check(context: LintContext) -> Findings:
                 f"{name}: {message}",
                 ("env", name),
                 severity=severity,
-                why="torch reads it when the GPU is first used, and ends the program.",
+                why="torch reads the value when the program first uses the GPU, and then fails.",
                 help=help_text,
             )
 
@@ -80,7 +80,7 @@ RULE = Rule(
     name="allocator-refused",
     severity=Severity.ERROR,
     sources=(
-        "torch 2.13.0, c10/core/AllocatorConfig.h, each value given to torch",
+        "torch 2.13.0, c10/core/AllocatorConfig.h, each value tested with torch",
         "docs.pytorch.org, CUDA semantics: memory management",
     ),
     check=_check,

@@ -8,7 +8,8 @@ finding is a note that the value belongs to one machine.
 ## Why
 
 An empty value or -1 hides all GPUs: torch.cuda.is_available() is False. Fewer devices than
-requested leave GPUs idle. And the numbers or UUIDs of one machine mean other GPUs on the next.
+requested leave GPUs idle. And the numbers or UUIDs of one machine mean different GPUs on the next
+machine.
 
 ## How to fix
 
@@ -37,17 +38,17 @@ def _check(context: LintContext) -> Findings:
     # The devices before the first invalid one are visible.
     shown = list(itertools.takewhile(lambda part: part and not part.startswith("-"), shown))
     severity = None
-    why = "The devices that it names depend on the machine; `gpu` sets the number of GPUs."
+    why = "The devices it names differ between machines; `gpu` sets the number of GPUs."
     help_text = f"remove {NAME}"
     if not shown:
         message = f'{NAME} is "{value}", which hides all GPUs, but {most.gpu} is requested'
-        why = "torch then finds no CUDA device."
-        help_text += ", or set gpu: none"
+        why = "torch does not find a CUDA device then."
+        help_text += ", or set `gpu: none`"
     elif len(shown) < most.gpu.count:
-        message = f"{NAME} shows {len(shown)} of the {most.gpu.count} requested GPUs"
+        message = f"{NAME} exposes only {len(shown)} of the {most.gpu.count} requested GPUs"
         severity = Severity.WARNING
     else:
-        message = f"{NAME} is {value}, which means different GPUs on every machine"
+        message = f"{NAME} is {value}, which means a different GPU on every machine"
         severity = Severity.INFO
     yield RULE.diagnostic(
         message,

@@ -14,7 +14,7 @@ not: with HF_DATASETS_CACHE=~/data the data is in a folder called ~, and TMPDIR=
 
 ## How to fix
 
-Use the full path.
+Use an absolute path.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def _check(context: LintContext) -> Findings:
         yield RULE.diagnostic(
             f"{name} is {value}: {problem}",
             ("env", name),
-            why=f"It is the folder for {row.holds}, and the path is used as written.",
-            help="use the full path, such as /home/jupyter/cache",
+            why=f"The variable names the folder for {row.holds}; its path is used as written.",
+            help="use an absolute path, such as /home/jupyter/cache",
         )
 
 

@@ -1,4 +1,4 @@
-"""A variable sends gigabytes to a folder that is in memory, not kept or missing.
+"""A variable sends gigabytes to a folder that is in memory, not persistent or missing.
 
 ## What it does
 
@@ -9,7 +9,7 @@ models, data sets and temporary files.
 
 /dev/shm is memory: a model that is downloaded there takes RAM twice. A Workbench container keeps
 only /home/jupyter, so models are downloaded at every start. On a Workbench machine everything
-outside /home/jupyter is on the boot disk, next to the system. /content exists on Colab only.
+outside /home/jupyter is on the boot disk, next to the system. /content exists only on Colab.
 
 ## How to fix
 
@@ -49,11 +49,14 @@ def _check(context: LintContext) -> Findings:
             if isinstance(target.target, WorkbenchTarget):
                 proposed = f"{WORKBENCH_HOME}/.cache/{name.lower().replace('_', '-')}"
             yield RULE.diagnostic(
-                f"{name} is {path}, which {what} at target {target.name}",
+                f"{name} is {path}, which {what} on target {target.name}",
                 ("env", name),
                 severity=severity,
-                why=f"It is the folder for {row.holds}, which take gigabytes.",
-                help=f"set it to {proposed}, or remove it to use each target's home folder",
+                why=f"The variable names the folder for {row.holds}, which take up gigabytes.",
+                help=(
+                    f"set it to {proposed}, or remove the variable to use the home folder of "
+                    "each target"
+                ),
                 related=related_at(target.route, "target defined here"),
             )
             break
@@ -66,13 +69,13 @@ def _find_problem(
     if is_in_memory(path):
         return None, "is in memory and takes RAM"
     if is_within(path, COLAB_HOME) and (is_workbench or isinstance(target.target, LocalTarget)):
-        return None, "exists on Colab only"
+        return None, "exists only on Colab"
     if not is_workbench or is_within(path, WORKBENCH_HOME):
         return None
     if row.variable == "TMPDIR" and is_cleared_by_system(path):
         return None
     if is_in_container(target):
-        return None, f"is lost when the container restarts (only {WORKBENCH_HOME} is kept)"
+        return None, f"is lost when the container restarts (only {WORKBENCH_HOME} persists)"
     what = f"is on the boot disk instead of the data disk ({WORKBENCH_HOME})"
     return Severity.INFO, what
 

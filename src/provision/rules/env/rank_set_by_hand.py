@@ -41,9 +41,11 @@ def _check(context: LintContext) -> Findings:
             ("env", name),
             at=RoutePart.KEY,
             severity=None if name == "LOCAL_RANK" else Severity.WARNING,
-            why="The program then starts as one of several processes, and fails or waits for the "
-            "others.",
-            help=f"remove {name}, and set strategy and launcher under `training`",
+            why=(
+                "The program then starts as if it were one of several processes, and fails or "
+                "waits for the others."
+            ),
+            help=f"remove {name}, and set `strategy` and `launcher` under `training`",
         )
 
 

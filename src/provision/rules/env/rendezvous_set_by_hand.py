@@ -6,12 +6,13 @@ Looks for MASTER_ADDR, MASTER_PORT, NODE_RANK and GROUP_RANK in `env`.
 
 ## Why
 
-A launcher on one machine finds a free port by itself. A fixed port collides if two trainings run on
-the machine, and an address in the spec is the same for all targets.
+A launcher on one machine finds a free port by itself. A fixed port causes a collision if two
+training runs share the machine, and an address in the spec is the same for all targets.
 
 ## How to fix
 
-Remove it. For several machines, pass the address to torchrun or accelerate on the command line.
+Remove the variable. For several machines, pass the address to torchrun or accelerate on the command
+line.
 """
 
 from __future__ import annotations
@@ -29,8 +30,10 @@ def _check(context: LintContext) -> Findings:
                 f"{name} is set in `env`, but a launcher sets it",
                 ("env", name),
                 at=RoutePart.KEY,
-                why="It is the same for all targets and all trainings; two trainings on one "
-                "machine collide.",
+                why=(
+                    "The value is the same for every target and every training run, so two runs "
+                    "on one machine collide."
+                ),
                 help=f"remove {name}; if several machines train together, pass it to the launcher",
             )
 

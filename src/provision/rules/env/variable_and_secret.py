@@ -11,7 +11,7 @@ whether the secret was fetched, or the other way round.
 
 ## How to fix
 
-Remove it from `env`.
+Remove the variable from `env`.
 """
 
 from __future__ import annotations

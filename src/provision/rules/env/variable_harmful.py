@@ -9,8 +9,8 @@ and a variable that newer releases no longer read is ignored if an older release
 ## Why
 
 A variable that was set once to find a bug stays in the file. From then on every run waits for every
-GPU kernel, computes in another precision or loads other libraries than those of the lock, without
-any message.
+GPU kernel, computes in a different precision or loads different libraries than those in the lock,
+without any message.
 
 ## How to fix
 
@@ -49,7 +49,10 @@ def _check(context: LintContext) -> Findings:
                 ("env", name),
                 severity=Severity(row.severity),
                 evidence=row.evidence,
-                why="In the spec it applies to every run at every target, and no log mentions it.",
+                why=(
+                    "A variable in `env` applies to every run on every target, and no log "
+                    "mentions it."
+                ),
                 help=help_text,
                 fix=fix,
                 source=row.evidence.source,

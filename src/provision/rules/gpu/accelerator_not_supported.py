@@ -8,7 +8,7 @@ by family.
 ## Why
 
 torch is locked as a CPU or a CUDA build. Neither uses these accelerators: the lock would install
-packages of CUDA that no device there can run, and the probe measures NVIDIA cards only.
+CUDA packages that no device there can run, and the probe measures only NVIDIA cards.
 
 ## How to fix
 
@@ -29,11 +29,16 @@ def _check(context: LintContext) -> Findings:
             continue
         is_short = context.source.text(route) is not None
         yield RULE.diagnostic(
-            f"{gpu.type} is known ({known.family}), but not supported",
+            f"{gpu.type} ({known.family}) is not supported",
             route if is_short else (*route, "type"),
             evidence=known.evidence,
-            why=f"PyTorch needs {known.needs} there; the lock chooses among CPU and CUDA builds.",
-            help="set an NVIDIA GPU from `provision facts list gpus`, or gpu: none to use the CPU",
+            why=(
+                f"PyTorch needs {known.needs} for it, but the lock can only choose CPU and CUDA "
+                "builds."
+            ),
+            help=(
+                "set an NVIDIA GPU from `provision facts list gpus`, or `gpu: none` to use the CPU"
+            ),
         )
 
 

@@ -1,8 +1,8 @@
-"""Trainer rejects bf16 on a CPU unless use_cpu is set.
+"""Trainer rejects bf16 on a CPU unless `use_cpu` is set.
 
 ## What it does
 
-At every target without an accelerator, checks `training.precision: bf16`, and for Trainer
+On every target without an accelerator, checks `training.precision: bf16`, and for Trainer
 `training.arguments.use_cpu`.
 
 ## Why
@@ -32,7 +32,7 @@ def _check(context: LintContext) -> Findings:
         return
     is_rejected = context.uses_trainer and training.arguments.get("use_cpu") is not True
     for subject, route in cpu_targets(context):
-        message = f"precision: bf16 is set, but {subject} has gpu: none"
+        message = f"`precision: bf16` is set, but {subject} has `gpu: none`"
         related = related_at(route, "no GPU")
         if not is_rejected:
             yield RULE.diagnostic(
@@ -47,10 +47,10 @@ def _check(context: LintContext) -> Findings:
         # use_cpu would leave the card of another target idle.
         keeps_no_card_idle = all(device.gpu.is_none for device in context.devices)
         yield RULE.diagnostic(
-            f"{message}, and use_cpu is not set",
+            f"{message}, and `use_cpu` is not set",
             ("training", "precision"),
-            why="Trainer rejects bf16 without a GPU unless use_cpu is set.",
-            help="set arguments: {use_cpu: true} under training, or precision: fp32",
+            why="Trainer rejects bf16 without a GPU unless `use_cpu` is set.",
+            help="set `arguments: {use_cpu: true}` under `training`, or `precision: fp32`",
             related=related,
             fix=set_argument_fix(context, "use_cpu") if keeps_no_card_idle else None,
         )

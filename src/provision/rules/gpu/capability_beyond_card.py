@@ -10,8 +10,8 @@ The verification on the device is certain to fail, after the machine was created
 
 ## How to fix
 
-Relax the requirement, or request another GPU. `requires` under a target applies to that target
-only.
+Relax the requirement, or request a different GPU. `requires` under a target applies only to that
+target.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ def _check(context: LintContext) -> Findings:
         if fitting:
             example = f", for example {min(fitting, key=lambda other: other.memory_gb).name}"
         yield RULE.diagnostic(
-            f"requires.compute_capability: {requirement.text} excludes {card.name}, which has "
-            f"{card.cc}",
+            f"`requires.compute_capability: {requirement.text}` excludes {card.name}, which has "
+            f"compute capability {card.cc}",
             requirement.route,
             evidence=card.evidence,
             why="The verification on the device would fail.",
-            help=f"relax the requirement, or use another GPU{example}",
+            help=f"relax the requirement, or use a different GPU{example}",
             related=related_gpu(target),
         )
 

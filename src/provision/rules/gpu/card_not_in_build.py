@@ -64,15 +64,17 @@ def _check(context: LintContext) -> Findings:
             (option for (option, _), code in zip(known, codes, strict=True) if code), None
         )
         unread = next((option for option in builds if option.build is None), None)
-        card = f"{query.card.name} ({query.card.cc})"
+        card = f"{query.card.name} (compute capability {query.card.cc})"
         if by_ptx:
             yield RULE.diagnostic(
                 f"torch {by_ptx.release.release} for CUDA {by_ptx.cuda} has only PTX for {card}, "
                 "no machine code",
                 query.cuda_route,
                 severity=Severity.INFO,
-                why="The driver compiles it when the program first starts, which takes minutes, "
-                "and caches the result in ~/.nv/ComputeCache.",
+                why=(
+                    "The driver compiles the PTX when the program first starts, which takes "
+                    "minutes, and caches the result in ~/.nv/ComputeCache."
+                ),
                 help="no change is needed; a build with machine code for the GPU starts faster",
                 related=_related(query),
             )
@@ -82,9 +84,11 @@ def _check(context: LintContext) -> Findings:
                 "the facts",
                 query.cuda_route,
                 severity=Severity.UNKNOWN,
-                why=f"It may not have been published, or may have no code for {card}.",
-                help="check on the device: `python -c 'import torch; "
-                "print(torch.cuda.get_arch_list())'`",
+                why=f"This build may not have been published, or may have no code for {card}.",
+                help=(
+                    "check on the device with `python -c 'import torch; "
+                    "print(torch.cuda.get_arch_list())'`"
+                ),
                 related=_related(query),
             )
         elif known:
@@ -97,7 +101,10 @@ def _missing_code_finding(
     card = query.card
     releases = query.releases
     severity = build.evidence.cap_severity(Severity.ERROR)
-    why = "The first kernel fails with: no kernel image is available for execution on the device."
+    why = (
+        "The first CUDA kernel fails with: no kernel image is available for execution on the "
+        "device."
+    )
     if releases.includes_newer and not _is_dropped_for_good(context, query, option):
         severity = Severity.UNKNOWN
         why += " Releases newer than the facts may have code for it."
@@ -109,11 +116,11 @@ def _missing_code_finding(
         newest += f" for CUDA {option.cuda}"
     which = "it"
     if len(releases.known) > 1 or not query.flavour:
-        which = f"{newest}, the newest of them,"
+        which = f"the newest, {newest},"
     bound = _bound_fix(context, query)
     return RULE.diagnostic(
-        f"{subject} code for {card.name} ({card.cc}): {which} was built for {' '.join(build.sm)}"
-        + (f" and PTX {build.ptx}" if build.ptx else ""),
+        f"{subject} code for {card.name} (compute capability {card.cc}): {which} was built for "
+        f"{' '.join(build.sm)}" + (f" and PTX {build.ptx}" if build.ptx else ""),
         bound[0] if bound else query.cuda_route,
         severity=severity,
         evidence=card.evidence,

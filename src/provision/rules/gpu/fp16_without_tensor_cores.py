@@ -32,23 +32,26 @@ def _check(context: LintContext) -> Findings:
             continue
         rate = context.facts.capabilities[card.cc].fp16_rate
         severity = Severity.WARNING
-        help_text = "set precision: fp32, or use a GPU with tensor cores"
+        help_text = "set `precision: fp32`, or use a GPU with tensor cores"
         if "tensor_cores" in card.lacks:
             why = "Half precision is known to produce NaN on GTX 16xx GPUs."
         elif rate is not None and rate < 1:
-            speed = "It has no fp16 arithmetic"
+            speed = "The GPU has no fp16 arithmetic"
             if rate:
-                speed = f"It does one fp16 operation for every {round(1 / rate)} in fp32"
+                speed = (
+                    f"The GPU does one fp16 operation for every {round(1 / rate)} fp32 operations"
+                )
             why = f"{speed}: fp16 saves memory, not time."
         else:
             severity = Severity.INFO
             why = (
-                "On this GPU fp16 is at most twice as fast as fp32; with tensor cores it is up to "
-                "eight times as fast."
+                "On this GPU fp16 is at most twice as fast as fp32; with tensor cores fp16 is "
+                "up to eight times as fast."
             )
             help_text = "no change is needed"
         yield RULE.diagnostic(
-            f"precision: fp16 is set, but {card.name} ({card.cc}) has no tensor cores",
+            f"`precision: fp16` is set, but {card.name} (compute capability {card.cc}) has no "
+            "tensor cores",
             ("training", "precision"),
             severity=severity,
             why=why,

@@ -12,7 +12,7 @@ not checked.
 
 The plain packages install and import. They then compute on the CPU: jax prints "An NVIDIA GPU may
 be present on this machine, but a CUDA-enabled jaxlib is not installed", TensorFlow "Could not find
-cuda drivers" or "Cannot dlopen some GPU libraries", and the training is many times slower.
+cuda drivers" or "Cannot dlopen some GPU libraries", and training is many times slower.
 
 ## How to fix
 
@@ -52,10 +52,10 @@ def _check(context: LintContext) -> Findings:
     advice = "jax[cuda13] or jax[cuda12]" if library == "jax" else "tensorflow[and-cuda]"
     package = line[1]
     yield RULE.diagnostic(
-        f"{package.requirement} is requested without its CUDA packages, and a target has a GPU",
+        f"{package.requirement} is requested without its CUDA packages, but a target has a GPU",
         line[0],
         severity=None if listed else Severity.WARNING,
-        why="It installs and imports, and computes on the CPU.",
+        why="The package installs and imports, but computes on the CPU.",
         help=f"use {advice}",
         related=related_at(route, "GPU requested here"),
     )

@@ -2,9 +2,9 @@
 
 ## What it does
 
-At every target with a GPU, looks for torch, or the jax or TensorFlow of `training.framework`, among
+On every target with a GPU, looks for torch, or the jax or TensorFlow of `training.framework`, among
 the packages, among their known dependencies, and in the resolved set. The packages can still be
-locked and exported, so this is a warning. Rule GCP022 reports the same of Workbench targets.
+locked and exported, so this is a warning. Rule GCP022 reports the same for Workbench targets.
 
 ## Why
 
@@ -14,7 +14,7 @@ of them nothing would show that the GPU works, so `plan` refuses.
 
 ## How to fix
 
-Add the one that you train with to `packages`, or set `gpu: none`.
+Add the framework you train with to `packages`, or set `gpu: none`.
 """
 
 from __future__ import annotations
@@ -35,12 +35,14 @@ def _check(context: LintContext) -> Findings:
         return
     for route, device in devices.items():
         yield RULE.diagnostic(
-            f"gpu: {device.gpu} can only be tested through torch, jax or TensorFlow, and none of "
-            f"them is {context.package_list}",
+            f"`gpu: {device.gpu}` can only be tested through torch, jax or TensorFlow, and none "
+            f"of them is {context.package_list}",
             route,
-            why="Only a program that computes on the GPU shows that it works, so plan refuses a "
-            "GPU without such a program.",
-            help="add the one that you train with to packages, or set gpu: none",
+            why=(
+                "Only a computation on the GPU proves that the GPU works, so `plan` refuses a GPU "
+                "that cannot be tested."
+            ),
+            help="add the framework you train with to `packages`, or set `gpu: none`",
         )
 
 
@@ -49,7 +51,7 @@ RULE = Rule(
     id="GPU010",
     name="gpu-not-testable",
     severity=Severity.WARNING,
-    sources=("provision's own verification: what computes on a card is torch, jax or TensorFlow",),
+    sources=("provision's own verification: it tests a GPU with torch, jax or TensorFlow",),
     check=_check,
     reads_settings=True,
     bad=examples(

@@ -7,7 +7,7 @@ clouds and Colab use.
 
 ## Why
 
-The facts have no torch builds, number formats or memory size of an unknown GPU. A typing error
+The facts have no torch builds, number formats or memory size of an unknown GPU. A misspelled name
 looks the same as a new GPU.
 
 ## How to fix
@@ -30,7 +30,7 @@ def _check(context: LintContext) -> Findings:
         if context.facts.card(gpu.type) or context.facts.unsupported_accelerator(gpu.type):
             continue  # GPU011 reports accelerators that are not NVIDIA cards
         message = f"unknown GPU {gpu.type}"
-        help_text = "check the name; `provision facts list gpus` lists the known GPUs"
+        help_text = "use the name of a known GPU; `provision facts list gpus` lists them"
         fix = None
         is_short = context.source.text(route) is not None
         where = route if is_short else (*route, "type")
@@ -46,8 +46,10 @@ def _check(context: LintContext) -> Findings:
         yield RULE.diagnostic(
             message,
             where,
-            why="Its compute capability and memory are unknown, so no rule can check what runs on "
-            "it.",
+            why=(
+                "Its compute capability and memory are unknown, so the rules cannot check what "
+                "runs on it."
+            ),
             help=help_text,
             fix=fix,
         )

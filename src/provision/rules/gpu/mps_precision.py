@@ -66,9 +66,9 @@ def _find_problem(context: LintContext) -> _Problem | None:
     row = context.facts.mps.get(precision)
     if row is None:
         return _Problem(
-            f"gpu: mps does not support precision: {precision}",
-            "It is a format of NVIDIA's hardware.",
-            "set precision: fp32, or bf16",
+            f"`gpu: mps` does not support `precision: {precision}`",
+            "This format needs NVIDIA hardware.",
+            "set `precision: fp32` or `precision: bf16`",
             Severity.ERROR,
         )
     return _old_torch(context, row) or _old_accelerate(context, row) or _old_macos(row)
@@ -77,10 +77,10 @@ def _find_problem(context: LintContext) -> _Problem | None:
 def _old_torch(context: LintContext, row: MpsPrecision) -> _Problem | None:
     releases = possible_torch_releases(context)
     needed = row.torch
-    why, severity = "Older releases support it only in part.", Severity.WARNING
+    why, severity = "Older releases support it only partly.", Severity.WARNING
     if context.uses_trainer:
         needed = row.trainer_torch or row.torch
-        why = "accelerate, and so Trainer, rejects it with an older release."
+        why = "With an older release, accelerate rejects it, and so does Trainer."
         severity = row.evidence.cap_severity(Severity.ERROR)
     if (
         releases is None
@@ -90,10 +90,10 @@ def _old_torch(context: LintContext, row: MpsPrecision) -> _Problem | None:
     ):
         return None
     return _Problem(
-        f"precision: {row.precision} on MPS requires torch {needed} or newer, but "
+        f"`precision: {row.precision}` on MPS requires torch {needed} or newer, but "
         f"{releases.requested} admits at most {releases.known[-1]}",
         why,
-        f"use torch>={needed}, or set precision: fp32",
+        f"use torch>={needed}, or set `precision: fp32`",
         severity,
     )
 
@@ -110,10 +110,10 @@ def _old_accelerate(context: LintContext, row: MpsPrecision) -> _Problem | None:
     ):
         return None
     return _Problem(
-        f"precision: {row.precision} on MPS requires accelerate {row.accelerate} or newer, but "
+        f"`precision: {row.precision}` on MPS requires accelerate {row.accelerate} or newer, but "
         f"{package.description} is {context.chosen}",
         f"Trainer fails with \"{row.precision} mixed precision requires a GPU (not 'mps')\".",
-        f"use accelerate>={row.accelerate}, or set precision: fp32",
+        f"use accelerate>={row.accelerate}, or set `precision: fp32`",
         row.evidence.cap_severity(Severity.ERROR),
     )
 
@@ -122,9 +122,9 @@ def _old_macos(row: MpsPrecision) -> _Problem | None:
     if not row.macos:
         return None
     return _Problem(
-        f"precision: {row.precision} on MPS requires macOS {row.macos} or newer",
-        "Older versions reject it; M1 and M2 compute it in fp32.",
-        "check the version with `sw_vers -productVersion`",
+        f"`precision: {row.precision}` on MPS requires macOS {row.macos} or newer",
+        "Older versions reject it; M1 and M2 chips compute it in fp32.",
+        "check the macOS version with `sw_vers -productVersion`",
         Severity.INFO,
     )
 

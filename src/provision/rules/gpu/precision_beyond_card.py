@@ -36,7 +36,7 @@ from provision.rules.rule import (
 )
 from provision.spec import Precision
 
-_FIX = replace_fix("set precision: fp16", ("training", "precision"), "fp16")
+_FIX = replace_fix("set `precision: fp16`", ("training", "precision"), "fp16")
 
 
 def _check(context: LintContext) -> Findings:
@@ -50,14 +50,14 @@ def _check(context: LintContext) -> Findings:
         if card is None or require_version(card.cc) >= require_version(needed):
             continue
         severity = None
-        why = "It does not run on this GPU."
+        why = "This precision does not run on the GPU."
         if precision is Precision.BF16:
             why = _refusal(context, card)
             if not why:
                 severity = Severity.WARNING
                 why = "torch reports bf16 as supported, but emulates it, which is slow."
         yield RULE.diagnostic(
-            f"precision: {precision.value} requires compute capability {needed}, but "
+            f"`precision: {precision.value}` requires compute capability {needed}, but "
             f"{target.gpu_settings.gpu.type} has {card.cc}",
             ("training", "precision"),
             severity=severity,

@@ -2,13 +2,13 @@
 
 ## What it does
 
-At every target without an accelerator, checks `training.precision`: fp16, fp8 and tf32.
+On every target without an accelerator, checks `training.precision`: fp16, fp8 and tf32.
 
 ## Why
 
 On a CPU, Trainer accepts `fp16=True`, reports fp16, and trains in fp32: the weights are equal to
 those of an fp32 run. tf32 is rejected with a ValueError, and fp8 has no CPU kernels. In plain
-torch, fp16 matrix products on a CPU work, but some forty times slower than in bf16.
+torch, fp16 matrix products on a CPU work, but about 40 times slower than in bf16.
 
 ## How to fix
 
@@ -22,8 +22,10 @@ from provision.rules.rule import Findings, LintContext, Rule, cpu_targets, examp
 from provision.spec import Precision
 
 _WHY = {
-    Precision.FP16: "On a CPU, Trainer accepts fp16 but trains in fp32; plain torch computes in "
-    "fp16, but some forty times slower than in bf16.",
+    Precision.FP16: (
+        "On a CPU, Trainer accepts fp16 but trains in fp32; plain torch computes in fp16, but "
+        "about 40 times slower than in bf16."
+    ),
     Precision.FP8: "There are no fp8 kernels for CPUs.",
     Precision.TF32: "tf32 is a mode of NVIDIA's tensor cores; TrainingArguments(tf32=True) is "
     "rejected without one.",
@@ -38,11 +40,11 @@ def _check(context: LintContext) -> Findings:
     is_only_slow = precision is Precision.FP16 and not context.uses_trainer
     for subject, route in cpu_targets(context):
         yield RULE.diagnostic(
-            f"precision: {precision.value} is set, but {subject} has gpu: none",
+            f"`precision: {precision.value}` is set, but {subject} has `gpu: none`",
             ("training", "precision"),
             severity=Severity.WARNING if is_only_slow else None,
             why=_WHY[precision],
-            help="set precision: fp32 or bf16, or request a GPU",
+            help="set `precision: fp32` or `precision: bf16`, or request a GPU",
             related=related_at(route, "no GPU"),
         )
 

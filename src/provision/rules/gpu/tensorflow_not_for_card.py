@@ -4,13 +4,13 @@
 
 Compares the compute capability of each GPU with those that the admitted TensorFlow releases were
 compiled for, among the releases with a wheel for the Python of the spec. If a release has only PTX
-for the GPU, which the driver compiles at the first start, that is an info.
+for the GPU, which the driver compiles at the first start, the finding is a note.
 
 ## Why
 
 TensorFlow installs and imports. It then ignores a GPU that is older than its code ("Ignoring
 visible gpu device ... with Cuda compute capability 3.7. The minimum required Cuda capability is
-6.0.") and computes on the CPU. With PTX only, the first start can take 30 minutes.
+6.0.") and computes on the CPU. With only PTX, the first start can take 30 minutes.
 
 ## How to fix
 
@@ -51,16 +51,18 @@ def _check(context: LintContext) -> Findings:
         codes = [context.facts.code_for(target.card, row) for row in rows]
         if any(code and code.form is CodeForm.MACHINE for code in codes):
             continue
-        card, newest = f"{target.card.name} ({target.card.cc})", rows[-1]
+        card, newest = f"{target.card.name} (compute capability {target.card.cc})", rows[-1]
         related = related_at(route, "GPU requested here")
         if any(codes):
             yield RULE.diagnostic(
                 f"{package.description} has only PTX for {card}, no machine code",
                 package.route,
                 severity=Severity.INFO,
-                why="The driver compiles it when the program first starts, which can take 30 "
-                "minutes, and caches the result in ~/.nv/ComputeCache.",
-                help="keep ~/.nv/ComputeCache, or set CUDA_CACHE_PATH to a folder that stays",
+                why=(
+                    "The driver compiles the PTX when the program first starts, which can take "
+                    "30 minutes, and caches the result in ~/.nv/ComputeCache."
+                ),
+                help="keep ~/.nv/ComputeCache, or set CUDA_CACHE_PATH to a persistent folder",
                 related=related,
                 evidence=newest.evidence,
             )
@@ -105,10 +107,7 @@ RULE = Rule(
     ),
     check=_check,
     bad=examples(
-        example(
-            'gpu: K80\npython: "3.12"\npackages: [«"tensorflow[and-cuda]==2.21.*"»]\n',
-            other_ids=("CUD009",),
-        ),
+        'gpu: K80\npython: "3.12"\npackages: [«"tensorflow[and-cuda]==2.21.*"»]\n',
         'gpu: RTX-PRO-6000\npython: "3.12"\npackages: [«"tensorflow[and-cuda]==2.21.*"»]\n',
         example(
             'gpu: K80\npython: "3.11"\npackages: [«"tensorflow[and-cuda]"»]\n',

@@ -40,12 +40,12 @@ def _check(context: LintContext) -> Findings:
     help_text = 'call torch.set_float32_matmul_precision("high") in the program'
     fix = None
     if context.uses_trainer:
-        help_text = "set arguments: {tf32: true} under training"
+        help_text = "set `arguments: {tf32: true}` under `training`"
         if "tf32" not in training.arguments:
             fix = set_argument_fix(context, "tf32")
     yield RULE.diagnostic(
-        "precision: tf32 is set, but torch computes matrix products in fp32 unless the program "
-        "enables tf32",
+        "`precision: tf32` is set, but torch computes matrix products in fp32 unless the "
+        "program enables tf32",
         ("training", "precision"),
         why="torch.backends.cuda.matmul.allow_tf32 has been false by default since torch 1.12.",
         help=help_text,

@@ -44,19 +44,21 @@ def _check(context: LintContext) -> Findings:
             most = int((disk.bytes - usage.downloaded) // usage.each) - 1
         advice = ""
         if most >= 1:
-            advice = f"set training.arguments.save_total_limit: {most}, or "
+            advice = f"set `training.arguments.save_total_limit: {most}`, or "
         elif usage.downloaded + usage.kept * usage.weights_only <= disk.bytes:
-            advice = "set training.arguments.save_only_model: true, or "
+            advice = "set `training.arguments.save_only_model: true`, or "
         kept, total = usage.kept, usage.total
         yield RULE.diagnostic(
-            f"{kept} checkpoint{'s' if kept > 1 else ''} of {format_size(usage.each)} and the "
-            f"downloaded weights take {format_size(total)}, but {disk.provider} has "
-            f"{format_size(disk.bytes)}",
+            f"{kept} checkpoint{'s' if kept > 1 else ''} of "
+            f"{format_size(usage.each)}{' each' if kept > 1 else ''} plus the downloaded weights "
+            f"take {format_size(total)}, but {disk.provider} has {format_size(disk.bytes)}",
             ("training", "arguments") if arguments else ("training", "model", "parameters"),
-            why="The download or the run fails, and the progress since the last checkpoint is "
-            "lost.",
+            why=(
+                "The download or the training run fails, and the progress since the last "
+                "checkpoint is lost."
+            ),
             help=f"{advice}use a disk larger than {format_size(total)}",
-            related=related_if_written(context, disk.route, "disk of this target"),
+            related=related_if_written(context, disk.route, "disk of the target"),
         )
 
 

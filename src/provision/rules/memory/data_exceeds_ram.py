@@ -1,4 +1,4 @@
-"""The data does not fit into RAM.
+"""The data does not fit in RAM.
 
 ## What it does
 
@@ -8,8 +8,8 @@ data.
 
 ## Why
 
-The kernel kills a process that takes more RAM than the machine has. A notebook's kernel restarts
-then, without a traceback.
+Linux kills a process that takes more RAM than the machine has. A notebook kernel then restarts,
+without a traceback.
 
 ## How to fix
 
@@ -40,13 +40,13 @@ def _check(context: LintContext) -> Findings:
         total = data + (loaded.bytes if loaded else 0)
         if total <= ram.bytes:
             continue
-        weights = f" and the weights {format_size(total - data)}" if loaded else ""
+        weights = f" and the weights take {format_size(total - data)}" if loaded else ""
         larger = target.kind.machine_with_ram(total / GIB, target, context.facts)
-        help_text, fix = "read the data in parts, and remove in_memory", None
+        help_text, fix = "read the data in parts, and remove `in_memory`", None
         if larger:
             fix = set_field_fix(context, (*target.route, larger.field), larger.value)
             help_text += (
-                f", or set {larger.field}: {larger.value}, which has {larger.ram_gib:g} GiB"
+                f", or set `{larger.field}: {larger.value}`, which has {larger.ram_gib:g} GiB"
             )
         yield RULE.diagnostic(
             f"the data takes {format_size(data)} of RAM{weights}, but {ram.provider} has "
@@ -54,7 +54,7 @@ def _check(context: LintContext) -> Findings:
             ("training", "data", "in_memory"),
             evidence=ram.evidence,
             severity=Severity.ERROR if data > ram.bytes else Severity.WARNING,
-            why="The kernel kills a process that runs out of RAM, without a traceback.",
+            why="Linux kills a process that runs out of RAM, without a traceback.",
             help=help_text,
             related=related_if_written(context, ram.route, "machine requested here"),
             fix=fix,

@@ -31,14 +31,14 @@ def _check(context: LintContext) -> Findings:
         help_text = f"require less than {disk_gb} GB"
         if isinstance(target.target, WorkbenchTarget):
             size = math.ceil(required.bytes / 10**10) * 10
-            help_text = f"set data_disk: {{size: {size}GB}}, or {help_text}"
+            help_text = f"set `data_disk: {{size: {size}GB}}`, or {help_text}"
         yield RULE.diagnostic(
             f"{required.text} of free disk space is required, but {disk.provider} has {disk_gb} GB",
             required.route,
             evidence=disk.evidence,
-            why="The verification would fail on the device.",
+            why="The verification on the device would fail.",
             help=help_text,
-            related=related_if_written(context, disk.route, "disk of this target"),
+            related=related_if_written(context, disk.route, "disk of the target"),
         )
 
 

@@ -1,13 +1,13 @@
-"""The training does not fit into GPU memory.
+"""The training does not fit in GPU memory.
 
 ## What it does
 
 Estimates weights, gradients, optimizer state and activations from `training`, and compares them
 with the memory of one GPU. It is an error only if weights, gradients and optimizer state do not fit
 even in 16 bits; otherwise it is a warning, because programs differ in what they store. Inference on
-several GPUs is assumed to be distributed over them. If a listed package loads quantized models, the
-finding is a note. With offload in `training.arguments` there is no finding, because the share that
-moves to RAM is unknown.
+several GPUs is assumed to be distributed across them. If a listed package loads quantized models,
+the finding is a note. With offload in `training.arguments` there is no finding, because the share
+that moves to RAM is unknown.
 
 ## Why
 
@@ -136,17 +136,17 @@ def _memory_savings(
     gentle = [saving for saving in enough if "method" not in saving.change]
     sharded = [saving for saving in enough if "strategy" in saving.change]
     named = [
-        f"{_format_change(saving)} saves {format_size(saving.saved_bytes)}, then "
-        f"{format_size(saving.total)} is needed"
+        f"set {_format_change(saving)} (saves {format_size(saving.saved_bytes)}, so "
+        f"{format_size(saving.total)} is needed)"
         for saving in (*gentle[:1], *sharded, *savings[:1])
     ]
     if savings and not enough:
         together = combine_savings(workload, vram.bytes, context.facts, half=half)
-        more = "which is still too much"
+        more = ", but this is still too much"
         if together:
             changes = " and ".join(map(_format_change, together[1:]))
-            more = f"with {changes}, {format_size(together[-1].total)} is needed"
-        named[-1] += f", {more}"
+            more = f" and {changes} (then {format_size(together[-1].total)} is needed)"
+        named[-1] += more
     return tuple(dict.fromkeys(named))
 
 
@@ -177,13 +177,13 @@ def _other_savings(
     for count in counts:
         estimate = estimate_memory(workload._replace(devices=count), context.facts)
         if count > workload.devices and estimate.total <= vram.bytes:
-            yield f"distribute the model over more GPUs: gpu: {target.card.name}:{count}"
+            yield f"distribute the model over more GPUs: `gpu: {target.card.name}:{count}`"
             return
 
 
 def _format_change(saving: MemorySaving) -> str:
     return ", ".join(
-        f"{key}: {str(value).lower() if isinstance(value, bool) else value}"
+        f"`{key}: {str(value).lower() if isinstance(value, bool) else value}`"
         for key, value in saving.change.items()
     )
 
@@ -200,7 +200,7 @@ def _larger_card(context: LintContext, target: TargetFacts, workload: Workload) 
     if not larger:
         return f"use a GPU with more than {format_size(total)}"
     card = min(larger, key=lambda card: card.memory_gb)
-    return f"use gpu: {card.name} with {card.memory_gb:g} GiB"
+    return f"use `gpu: {card.name}` with {card.memory_gb:g} GiB"
 
 
 RULE = Rule(

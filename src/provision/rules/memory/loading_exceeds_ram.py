@@ -1,4 +1,4 @@
-"""The weights do not fit into RAM while they are loaded.
+"""The weights do not fit in RAM while they are being loaded.
 
 ## What it does
 
@@ -9,7 +9,7 @@ with `ddp`, `fsdp` and `deepspeed-zero2`. Weights that go directly to the GPU (4
 
 ## Why
 
-The kernel kills a process that takes more RAM than the machine has. The process ends with `Killed`,
+Linux kills a process that takes more RAM than the machine has. The process ends with `Killed`,
 exit code 137 or a restarted notebook kernel, and without a traceback.
 
 ## How to fix
@@ -40,7 +40,7 @@ def _check(context: LintContext) -> Findings:
             f"but {ram.provider} has {format_size(ram.bytes)}",
             ("training", "model", "parameters"),
             severity=Severity.WARNING,
-            why="The kernel kills a process that runs out of RAM, without a traceback.",
+            why="Linux kills a process that runs out of RAM, without a traceback.",
             help='load with dtype="auto" and device_map, which reads 2 bytes per parameter '
             "directly to the GPU, or use a machine with more RAM",
             related=related_if_written(context, ram.route, "machine requested here"),

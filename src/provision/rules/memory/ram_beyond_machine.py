@@ -40,14 +40,14 @@ def _check(context: LintContext) -> Findings:
         if larger:
             fix = set_field_fix(context, (*target.route, larger.field), larger.value)
             help_text = (
-                f"set {larger.field}: {larger.value}, which has {larger.ram_gib:g} GiB, or "
+                f"set `{larger.field}: {larger.value}`, which has {larger.ram_gib:g} GiB, or "
                 f"{help_text}"
             )
         yield RULE.diagnostic(
             f"{required.text} of RAM is required, but {ram.provider} has {format_size(ram.bytes)}",
             required.route,
             evidence=ram.evidence,
-            why="The verification would fail on the device.",
+            why="The verification on the device would fail.",
             help=help_text,
             related=related_if_written(context, ram.route, "machine requested here"),
             fix=fix,

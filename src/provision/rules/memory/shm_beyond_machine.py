@@ -27,7 +27,7 @@ def _check(context: LintContext) -> Findings:
     for _, required, shm in unmet_sizes(context, "shm"):
         available = format_size(shm.bytes)
         yield RULE.diagnostic(
-            f"{required.text} of shared memory is required, but /dev/shm of {shm.provider} has "
+            f"{required.text} of shared memory is required, but /dev/shm on {shm.provider} has "
             f"{available}",
             required.route,
             evidence=shm.evidence,

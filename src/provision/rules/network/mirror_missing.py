@@ -8,11 +8,11 @@ mirror with any other name has no effect.
 
 ## Why
 
-Packages of an index without a mirror cannot be downloaded there.
+Packages from an index without a mirror cannot be downloaded there.
 
 ## How to fix
 
-Set a mirror for each index. One Artifact Registry repository may serve as the mirror of several.
+Set a mirror for each index. One Artifact Registry repository can be the mirror for several indexes.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ def _check(context: LintContext) -> Findings:
             if name not in known:
                 meant = nearest_word(name, known, 2)
                 yield RULE.diagnostic(
-                    f"mirror {name} does not match any index",
+                    f"the mirror {name} does not match any index",
                     target.route_to("mirrors", name),
                     at=RoutePart.KEY,
-                    why=f"The indexes of this spec are {', '.join(known)}.",
+                    why=f"The indexes in this spec are {', '.join(known)}.",
                     help=f"use {meant}"
                     if meant
-                    else f"add {name} to indexes, or remove the mirror",
+                    else f"add {name} to `indexes`, or remove the mirror",
                 )
         if fields.public_ip or fields.nat:
             continue
@@ -51,9 +51,9 @@ def _check(context: LintContext) -> Findings:
                 yield RULE.diagnostic(
                     f"packages come from the index {index}, which has no mirror",
                     target.route_to("mirrors"),
-                    why="The instance has no other access to the internet, so they cannot be "
-                    "downloaded.",
-                    help=f"add {index}: ADDRESS to mirrors",
+                    why="Without a public IP or Cloud NAT, the instance can download packages only "
+                    "from mirrors.",
+                    help=f"add `{index}: URL` to `mirrors`",
                     related=related_at(route, f"comes from {index}"),
                 )
 

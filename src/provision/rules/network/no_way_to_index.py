@@ -33,8 +33,10 @@ def _check(context: LintContext) -> Findings:
             at=RoutePart.KEY,
             why="Private Google Access reaches only Google's services: uv cannot download a "
             "package from PyPI.",
-            help="set nat: true if the subnet has Cloud NAT, or mirrors: {pypi: "
-            "https://REGION-python.pkg.dev/PROJECT/REPOSITORY/simple}",
+            help=(
+                "set `nat: true` if the subnet has Cloud NAT, or `mirrors: {pypi: "
+                "https://REGION-python.pkg.dev/PROJECT/REPOSITORY/simple}`"
+            ),
         )
 
 

@@ -32,10 +32,12 @@ def _check(context: LintContext) -> Findings:
         yield RULE.diagnostic(
             f"target {target.name} has a public IP address",
             route,
-            why="It can be attacked, and Google Cloud rejects the instance if "
-            "compute.vmExternalIpAccess forbids it.",
-            help="remove public_ip, and set nat: true if the subnet has Cloud NAT",
-            fix=replace_fix("set public_ip: false", route, "false"),
+            why=(
+                "A public address can be attacked, and Google Cloud rejects the instance if the "
+                "policy compute.vmExternalIpAccess forbids it."
+            ),
+            help="remove `public_ip`, and set `nat: true` if the subnet has Cloud NAT",
+            fix=replace_fix("set `public_ip: false`", route, "false"),
         )
 
 

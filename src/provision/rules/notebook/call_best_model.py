@@ -53,7 +53,7 @@ def _check(context: NotebookContext) -> Findings:
             mismatch.message,
             span,
             why=WHY,
-            help=f"set {mismatch.field}={value!r}",
+            help=f"set `{mismatch.field}={value!r}`",
         )
 
 

@@ -9,8 +9,8 @@ cards of the spec.
 
 ## Why
 
-A T4 has no bf16: torch reports it as supported and emulates it, which is slow; tf32 is refused with
-a ValueError, and fp8 products do not run at all.
+A T4 does not support bf16: torch reports it as supported but emulates it, which is slow; tf32 is
+refused with a ValueError, and fp8 products do not run at all.
 
 ## How to fix
 
@@ -44,13 +44,13 @@ def _check(context: NotebookContext) -> Findings:
                 is_slow = precision is Precision.BF16
                 yield RULE.diagnostic(
                     f"{precision.value} requires compute capability {needed}, but the {card.name} "
-                    f"of {place.name} has {card.cc}",
+                    f"on {place.name} has {card.cc}",
                     argument.span,
                     severity=Severity.WARNING if is_slow else None,
                     evidence=card.evidence,
                     why="torch reports bf16 as supported, but emulates it, which is slow."
                     if is_slow
-                    else "It does not run on this GPU.",
+                    else "This precision does not run on the GPU.",
                     help="use fp16, or a newer GPU",
                 )
                 break

@@ -1,14 +1,14 @@
-"""A cell is not valid Python, so that its code was not checked.
+"""A cell is not valid Python, so its code was not checked.
 
 ## What it does
 
 Reports code cells with a syntax error that contain something these rules look for, such as a call
-of TrainingArguments. Lines of IPython (`!pip`, `%cd`) are no errors. It also reports cells whose
+of TrainingArguments. IPython lines (`!pip`, `%cd`) are not errors. It also reports cells whose
 JSON is damaged: without a `cell_type`, or with a source that is not text.
 
 ## Why
 
-The cell fails when it runs, and a finding that it would have had is not reported.
+The cell fails when it runs, and the problems in it are not reported.
 
 ## How to fix
 
@@ -30,9 +30,9 @@ def _check(context: NotebookContext) -> Findings:
     for part in context.notebook.cells:
         if part.is_malformed:
             yield RULE.diagnostic(
-                "the cell has no cell_type, or its source is not text",
+                "the cell has no `cell_type`, or its source is not text",
                 part.file().span(0, 0),
-                why="The cell was not read, so nothing in it was checked.",
+                why="The cell could not be read, so nothing in it was checked.",
                 help="open the notebook in Jupyter and save it again",
             )
     minor = f"{sys.version_info[0]}.{sys.version_info[1]}"
@@ -40,8 +40,8 @@ def _check(context: NotebookContext) -> Findings:
         yield RULE.diagnostic(
             f"the cell is not valid Python {minor}: {cell.message}",
             cell.span,
-            why="Its calls and paths were not checked.",
-            help="correct the line",
+            why="The calls and paths in the cell were not checked.",
+            help="correct the syntax of this line",
         )
 
 

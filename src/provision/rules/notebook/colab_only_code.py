@@ -12,7 +12,7 @@ On another machine the import fails with ModuleNotFoundError, and /content does 
 
 ## How to fix
 
-Put the import into a condition, and take paths from a variable: in a spec, `paths` gives each
+Put the import into a condition, and read paths from a variable: in a spec, `paths` gives each
 target its own folders, as in `os.environ["DATA"]`.
 """
 
@@ -41,9 +41,11 @@ def _check(context: NotebookContext) -> Findings:
             f"{subject} {problem}",
             span,
             severity=None if context.spec is not None else Severity.INFO,
-            why="Only runtimes of Colab have it.",
-            help='use it only if the notebook runs on Colab (`if "google.colab" in '
-            "sys.modules:`), or take the path from a variable",
+            why="Only Colab runtimes have it.",
+            help=(
+                'use it only if the notebook runs on Colab (`if "google.colab" in '
+                "sys.modules:`), or read the path from a variable"
+            ),
         )
 
 

@@ -6,8 +6,8 @@ Looks for cells that set CUDA_VISIBLE_DEVICES, with os.environ or `%env`, after 
 
 ## Why
 
-CUDA reads the variable once, when a program uses it for the first time. A cell in between that
-calls `torch.cuda` or moves a model to the GPU has done so, and the variable has no effect.
+CUDA reads the variable once, when a program uses it for the first time. If a cell in between calls
+`torch.cuda` or moves a model to the GPU, setting the variable later has no effect.
 
 ## How to fix
 
@@ -39,7 +39,10 @@ def _check(context: NotebookContext) -> Findings:
         yield RULE.diagnostic(
             f"{_VARIABLE} is set after cell {first.cell} imported torch",
             variable.span,
-            why="It has no effect if CUDA was used in between, and there is no error.",
+            why=(
+                "If the program has already used CUDA, the variable has no effect and there is "
+                "no error."
+            ),
             help="set it in the first cell, before torch is imported",
             related=(RelatedLocation(first.span, "imported here"),),
         )

@@ -2,13 +2,13 @@
 
 ## What it does
 
-Looks for imports of packages that a later cell installs, if they are not in the place in which the
-notebook runs: the Colab runtime that saved it, or the targets of the spec (`--spec`).
+Looks for imports of packages that a later cell installs, if they are not preinstalled where the
+notebook runs: on the Colab runtime that saved it, or on the targets of the spec (`--spec`).
 
 ## Why
 
-"Run all" on a new machine fails with ModuleNotFoundError. It only worked for the author, in whose
-kernel the later cell had already run.
+"Run all" on a new machine fails with ModuleNotFoundError. It worked only for the author, whose
+kernel had already run the later cell.
 
 ## How to fix
 
@@ -42,8 +42,10 @@ def _check(context: NotebookContext) -> Findings:
                 f"{found.module} is imported before cell {request.install.cell} installs "
                 f"{request.name}",
                 found.span,
-                why=f"{request.name} is not part of {place.name}: the import fails "
-                "with ModuleNotFoundError in a new kernel.",
+                why=(
+                    f"{request.name} is not part of {place.name}, so in a new kernel the import "
+                    "fails with ModuleNotFoundError."
+                ),
                 help=f"move the installation of {request.name} before this cell",
                 related=(RelatedLocation(request.span, "installed here"),),
             )

@@ -1,16 +1,16 @@
-"""A package is imported that no cell installs, and that the machine does not bring.
+"""A package is imported that no cell installs and that is not preinstalled.
 
 ## What it does
 
 Looks for imports of packages that every Colab runtime has, and that are neither under `packages`
 nor installed by a cell. They are reported for the targets of the spec (`--spec`), or for the places
-that `provision check` names, in which nothing is preinstalled. Packages that often come along with
-others, such as numpy with torch, are not reported without a lock.
+that `provision check` names, in which nothing is preinstalled. Packages that are often installed
+with others, such as numpy with torch, are not reported without a lock.
 
 ## Why
 
-On Colab, some six hundred packages are preinstalled, and the notebook never has to install them. In
-another place the import fails with ModuleNotFoundError.
+On Colab, some six hundred packages are preinstalled, and the notebook never has to install them.
+Elsewhere, the import fails with ModuleNotFoundError.
 
 ## How to fix
 
@@ -35,7 +35,10 @@ def _check(context: NotebookContext) -> Findings:
         yield RULE.diagnostic(
             f"{found.module} is imported, but no cell installs {package}",
             found.span,
-            why="On Colab it is preinstalled. Elsewhere the import fails with ModuleNotFoundError.",
+            why=(
+                "The package is preinstalled on Colab. Elsewhere, the import fails with "
+                "ModuleNotFoundError."
+            ),
             help=f"install {package} in the first cell, or add it to `packages`",
         )
 

@@ -3,13 +3,13 @@
 ## What it does
 
 Looks for an import of a package, or of torch before a package of its family (torchvision,
-torchaudio, triton), that runs before the cell that installs another version of it.
+torchaudio, triton), that runs before the cell that installs a different version of it.
 
 ## Why
 
-A kernel imports a module once. After the installation the new version is on disk and the old one
-in memory, also after a second `import`. Modules that are imported later come from the new version,
-and fail with errors such as "cannot import name".
+A kernel imports a module once. After the installation, the new version is on disk and the old one
+is in memory, even after a second `import`. Modules that are imported later come from the new
+version, and fail with errors such as "cannot import name".
 
 ## How to fix
 
@@ -52,7 +52,7 @@ def _check(context: NotebookContext) -> Findings:
         yield RULE.diagnostic(
             f"{request.name} is installed after cell {found.cell} imported {found.module}",
             request.span,
-            why="The kernel keeps the version that it imported until it is restarted.",
+            why="The kernel keeps the version it imported until it is restarted.",
             help=f"move the installation before cell {found.cell}",
             related=(RelatedLocation(found.span, "imported here"),),
         )

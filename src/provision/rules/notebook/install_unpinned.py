@@ -1,4 +1,4 @@
-"""A cell installs packages without their version.
+"""A cell installs packages without exact versions.
 
 ## What it does
 
@@ -7,13 +7,13 @@ a spec (`--spec`), the versions are those of its lock.
 
 ## Why
 
-pip installs the newest release on the day when the cell runs. A notebook that worked last month
-fails with the next release of transformers, or gives other results.
+pip installs the newest release available on the day the cell runs. A notebook that worked last
+month fails with the next release of transformers, or gives different results.
 
 ## How to fix
 
-Write the version, as in `transformers==5.0.0`. `provision import` turns the notebook into a spec,
-and `provision lock` chooses versions that fit together. With `--spec`, `provision lint --fix`
+Pin the version, as in `transformers==5.0.0`. `provision import` turns the notebook into a spec,
+and `provision lock` chooses versions that match. With `--spec`, `provision lint --fix`
 writes the locked versions into the cell.
 """
 
@@ -42,7 +42,7 @@ def _check(context: NotebookContext) -> Findings:
                 continue
             fix = None
             if part is locked:
-                title = f"write the locked version of {_list(locked)}"
+                title = f"pin {_list(locked)} to the locked version"
                 applicability = Applicability.SAFE
                 if any(_differs(context, request) for request in locked):
                     applicability = Applicability.UNSAFE
@@ -52,12 +52,16 @@ def _check(context: NotebookContext) -> Findings:
             yield RULE.diagnostic(
                 f"{_list(part)} {be} installed without {exact} version",
                 part[0].span,
-                why="pip installs the newest release of the day, so the installed versions change "
-                "without an edit.",
+                why=(
+                    "pip installs the newest release available on the day, so the installed "
+                    "versions change although the notebook does not."
+                ),
                 help=fix.title
                 if fix
-                else "pin the version with ==, or keep the packages in a "
-                "spec with a lock (`provision import`)",
+                else (
+                    "pin the version with `==`, or keep the packages in a spec with a lock "
+                    "(`provision import`)"
+                ),
                 fix=fix,
             )
 

@@ -7,9 +7,10 @@ runtime, or with that of the spec's lock (`--spec`).
 
 ## Why
 
-torchvision and other packages with compiled code were built for the torch that is there. With
-another one their import fails ("operator torchvision::nms does not exist", "undefined symbol"). A
-build for a newer CUDA than the driver supports does not find the GPU. The download has gigabytes.
+torchvision and other packages with compiled code were built for the torch that is there. With a
+different one, their import fails ("operator torchvision::nms does not exist", "undefined symbol").
+A build for a newer CUDA than the driver supports does not find the GPU. The download takes
+gigabytes.
 
 ## How to fix
 
@@ -42,8 +43,10 @@ def _check(context: NotebookContext) -> Findings:
             yield RULE.diagnostic(
                 f"{requested} replaces torch {Version(installed)}, preinstalled on {place.name}",
                 request.span,
-                why="Packages that were built for the preinstalled torch fail to import with "
-                "another version.",
+                why=(
+                    "Packages built for the preinstalled torch fail to import with a different "
+                    "version."
+                ),
                 help="remove torch from the command to keep the preinstalled version, or pin "
                 "torch and the packages that are built for it in a spec",
             )

@@ -3,17 +3,17 @@
 ## What it does
 
 Compares the installed versions of numpy and Pillow with those of the Colab runtime. The runtime is
-the one of the notebook's metadata, else the newest, or that of a Colab target of the spec.
+the one in the notebook's metadata, otherwise the newest one, or that of a Colab target in the spec.
 
 ## Why
 
 Colab's kernel imports both when it starts. A version that a cell installs is on disk while the old
 one stays in memory: "numpy.dtype size changed, may indicate binary incompatibility". pip prints
-"You must restart the runtime", and "Run all" goes on without a restart.
+"You must restart the runtime", but "Run all" continues without a restart.
 
 ## How to fix
 
-Use the version of the runtime, or restart the kernel once after the installation.
+Use the version in the runtime, or restart the kernel once after the installation.
 """
 
 from __future__ import annotations
@@ -43,8 +43,10 @@ def _check(context: NotebookContext) -> Findings:
                 f"{request.package.requirement} replaces {request.name} {installed}, which the "
                 f"kernel of {place.name} has already loaded",
                 request.span,
-                why="Until the kernel is restarted, the old version is in memory and the new one "
-                "on disk, which causes errors such as: numpy.dtype size changed.",
+                why=(
+                    "Until the kernel is restarted, the old version is in memory and the new "
+                    "one is on disk, which causes errors such as: numpy.dtype size changed."
+                ),
                 help=f"use {request.name}=={installed}, or restart the kernel after this cell",
             )
             break

@@ -1,14 +1,14 @@
-"""A cell calls pip with a misspelled `install`, so that nothing is installed.
+"""A cell calls pip with a misspelled `install`, so nothing is installed.
 
 ## What it does
 
-Looks for commands of pip and uv in code cells that pip does not have, and whose name differs from
+Looks in code cells for pip and uv commands that do not exist, and whose name differs from
 `install` by one or two letters, such as `!pip instal torch`.
 
 ## Why
 
-pip prints an error, the cell goes on, and the import fails later. The packages of the line are not
-checked and not imported.
+pip prints an error, the cell continues, and the import fails later. The packages on the line are
+not checked and not imported.
 
 ## How to fix
 
@@ -34,7 +34,7 @@ def _check(context: NotebookContext) -> Findings:
         yield RULE.diagnostic(
             read.why,
             file.span(words[0].start, words[-1].end),
-            why="Nothing is installed, and the packages of this line were not checked.",
+            why="Nothing is installed, and the packages on this line were not checked.",
             help=read.help,
         )
 

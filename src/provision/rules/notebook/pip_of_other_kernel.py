@@ -1,16 +1,16 @@
-"""`!pip` installs into the environment of the shell, not into that of the kernel.
+"""`!pip` installs into the shell's environment, not into the kernel's.
 
 ## What it does
 
 Looks for `!pip install` in notebooks whose kernel is in a conda environment: its name starts with
-`conda-`, or a cell runs `%conda install`. `!conda` says nothing about the kernel: it runs in the
-shell.
+`conda-`, or a cell runs `%conda install`. `!conda` shows nothing about the kernel, because it runs
+in the shell.
 
 ## Why
 
-`!` starts a shell, which takes the first `pip` on its PATH. If Jupyter runs in another environment
-than the kernel, the package is installed there, and the import fails. `%pip` runs the pip of the
-kernel's Python.
+`!` starts a shell, which takes the first `pip` on its PATH. If Jupyter runs in a different
+environment than the kernel, the package is installed there, and the import fails. `%pip` runs the
+pip of the kernel's Python.
 
 ## How to fix
 
@@ -43,11 +43,11 @@ def _check(context: NotebookContext) -> Findings:
             continue
         fix = _fix(context, install)
         yield RULE.diagnostic(
-            f"!{install.program} uses the pip of the shell, and the kernel is in a conda "
+            f"!{install.program} uses the pip of the shell, but the kernel is in a conda "
             "environment",
             install.span,
             why="The packages may be installed in a different environment than the kernel's.",
-            help="use %pip install, which runs the pip of the kernel",
+            help="use `%pip install`, which runs the pip of the kernel",
             fix=fix,
         )
 

@@ -45,8 +45,14 @@ def _check(context: NotebookContext) -> Findings:
             yield RULE.diagnostic(
                 f"line {number + 1} of cell {cell.number} contains a secret",
                 file.span(start + first, start + last),
-                why="Anybody who can read this file, a copy of it or its history can use it.",
-                help="revoke it, and read the new one from os.environ or from Colab's secrets",
+                why=(
+                    "Anybody who can read this file, a copy of it or its history can use the "
+                    "secret."
+                ),
+                help=(
+                    "revoke the secret, and read the new one from os.environ or from Colab's "
+                    "secrets"
+                ),
             )
 
 

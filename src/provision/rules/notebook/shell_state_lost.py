@@ -6,8 +6,8 @@ Looks for lines of a cell that only change the state of the shell that `!` start
 
 ## Why
 
-Each line with `!` starts a new shell, and ends it. The next line is in the old folder again,
-without the variable.
+Each line with `!` runs in a new shell. The next line is in the old folder again, without the
+variable.
 
 ## How to fix
 
@@ -39,7 +39,7 @@ def _check(context: NotebookContext) -> Findings:
         yield RULE.diagnostic(
             f"!{name} has no effect after its line",
             command.span,
-            why="Each line with ! starts a new shell.",
+            why="Each line that begins with ! runs in a new shell.",
             help=f"use {instead}" if instead else "put the commands that need it on the same line",
             fix=_fix(context, command),
         )

@@ -9,7 +9,7 @@ known release.
 
 ## Why
 
-The call fails with "unexpected keyword argument". transformers 5 removed some thirty names that
+The call fails with "unexpected keyword argument". transformers 5 removed about thirty names that
 tutorials use: evaluation_strategy, no_cuda, overwrite_output_dir, per_gpu_train_batch_size.
 
 ## How to fix
@@ -76,7 +76,7 @@ def _removed(
             applicability = Applicability.SAFE if release.is_exact else Applicability.UNSAFE
             fix = Fix(f"use {instead}", (Replace(argument.name_span, instead),), applicability)
     else:
-        help_text = f"use {instead}, which takes other values"
+        help_text = f"use {instead}, which takes different values"
     yield _finding(
         call,
         argument,
@@ -99,8 +99,8 @@ def _unknown(
         name for name, row in facts.arguments.items() if is_in_release(facts, row, release.version)
     ]
     meant = nearest_word(argument.name, possible, 2)
-    message = f"TrainingArguments of transformers {release.version} has no argument {argument.name}"
-    help_text = f"use {meant}" if meant else "correct the name, or remove it"
+    message = f"TrainingArguments in transformers {release.version} has no argument {argument.name}"
+    help_text = f"use {meant}" if meant else "correct the name, or remove the argument"
     fix = None
     if meant and all(other.name != meant for other in call.arguments):
         fix = Fix(f"use {meant}", (Replace(argument.name_span, meant),), Applicability.UNSAFE)

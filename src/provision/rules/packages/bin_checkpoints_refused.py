@@ -13,7 +13,7 @@ with safetensors files load.
 
 ## How to fix
 
-Nothing, if all your models have safetensors files. Otherwise use torch 2.6 or newer.
+No change is needed if all your models have safetensors files. Otherwise use torch 2.6 or newer.
 """
 
 from __future__ import annotations
@@ -51,8 +51,10 @@ def _check(context: LintContext) -> Findings:
                 f"but {torch.description} is {context.chosen}",
                 origin_route(context, torch, package.route),
                 why=f"Otherwise {need.effect}.",
-                help=f"use torch{need.specifier}, or ignore this if all models have safetensors "
-                "files",
+                help=(
+                    f"use torch{need.specifier}, or ignore this if every model has safetensors "
+                    "files"
+                ),
                 related=related_line(package),
             )
 

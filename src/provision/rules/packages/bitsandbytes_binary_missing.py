@@ -3,7 +3,8 @@
 ## What it does
 
 Compares the requested or resolved CUDA version with the binaries in the possible bitsandbytes
-releases. From 0.50 on, a release falls back to the next lower binary of the same CUDA major.
+releases. From 0.50 on, a release falls back to the next lower binary for the same major CUDA
+version.
 
 ## Why
 
@@ -73,8 +74,10 @@ def _check(context: LintContext) -> Findings:
             f"{package.description} has no binary for CUDA {cuda}, only for "
             f"{', '.join(newest.cudas)}",
             origin_route(context, package, route),
-            why="Without a binary for torch's CUDA version, the first 8-bit optimizer or "
-            "quantized layer fails.",
+            why=(
+                "Without a binary for torch's CUDA version, the first use of an 8-bit optimizer "
+                "or a quantized layer fails."
+            ),
             help=help_text,
             related=() if context.resolved else related_at(route, "CUDA requested here"),
             fix=fix,

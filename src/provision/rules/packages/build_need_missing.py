@@ -4,8 +4,8 @@
 
 Checks the build requirements of flash-attn, causal-conv1d, mamba-ssm, deepspeed and gptqmodel
 (torch, ninja, setuptools, wheel, packaging, psutil) if such a package is locked as source. Before
-the lock is resolved, it warns about those that neither `packages` nor a package of the facts
-brings. The build requirements that a source distribution declares (`requires` of
+the lock is resolved, it warns about those that `packages` does not list and that no listed package
+is known to require. The build requirements that a source distribution declares (`requires` of
 `[build-system]`, otherwise setuptools) are locked with it and need no line in the spec.
 
 ## Why
@@ -56,11 +56,14 @@ def _check(context: LintContext) -> Findings:
             continue
         names = ", ".join(missing)
         yield RULE.diagnostic(
-            f"{package.key} {versions[package.key]} is built from source, but its build "
-            f"needs {names}",
+            f"{package.key} {versions[package.key]} is built from source, and its build needs "
+            f"{names}",
             route,
             evidence=known.evidence,
-            why="It is built inside its environment, which contains the locked packages only.",
+            why=(
+                "The package is built inside the environment, which contains only the locked "
+                "packages."
+            ),
             help=f"add {names} to `packages`",
             fix=unsafe_fix(
                 f"add {names}", *(Insert(("packages",), None, name) for name in missing)
@@ -90,8 +93,10 @@ def _unresolved_findings(context: LintContext) -> Findings:
                 route,
                 severity=Severity.WARNING,
                 evidence=known.evidence,
-                why="It is built inside its environment, which contains the locked packages only. "
-                "Another package may bring them.",
+                why=(
+                    "The package is built inside the environment, which contains only the "
+                    f"locked packages. Another package may already require {names}."
+                ),
                 help=f"add {names} to `packages`",
                 fix=unsafe_fix(
                     f"add {names}", *(Insert(("packages",), None, name) for name in missing)

@@ -24,11 +24,11 @@ from provision.rules.rule import Findings, LintContext, Rule, examples
 def _check(context: LintContext) -> Findings:
     if "pypi" in context.spec.indexes:
         yield RULE.diagnostic(
-            "pypi is the name of the public index, and cannot be used for "
+            "the index name pypi is reserved for the public index, and cannot be used for "
             f"{context.spec.indexes['pypi'].url}",
             ("indexes", "pypi"),
             at=RoutePart.KEY,
-            why="In locks and reports, pypi means the public index; lock refuses this spec.",
+            why="In locks and reports, pypi means the public index. `lock` refuses this spec.",
             help="rename the index; for a mirror of PyPI, set UV_DEFAULT_INDEX on the machine",
         )
 

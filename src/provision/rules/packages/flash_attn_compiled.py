@@ -7,8 +7,8 @@ release page. Its installation downloads one of these wheels if it matches.
 
 ## Why
 
-Compiling flash-attn needs a CUDA toolkit of torch's CUDA major, a lot of memory, and up to several
-hours.
+Compiling flash-attn needs a CUDA toolkit for torch's major CUDA version, a lot of memory, and up to
+several hours.
 
 ## How to fix
 
@@ -71,7 +71,10 @@ def _check(context: LintContext) -> Findings:
         f"to {wheels.torch_last}, CUDA {' and '.join(wheels.cuda_majors)}{pythons}, but {lacking}",
         package.route,
         severity=Severity.INFO if newer else Severity.WARNING,
-        why="It will be compiled, which needs nvcc of torch's CUDA major and can take hours."
+        why=(
+            "It will be compiled, which can take hours and needs nvcc for torch's major CUDA "
+            "version."
+        )
         + (" A newer release may have wheels." if newer else ""),
         help=f"use torch {wheels.torch_last}.* on Python "
         f"{wheels.pythons[-1] if wheels.pythons else context.spec.python}, or remove flash-attn",

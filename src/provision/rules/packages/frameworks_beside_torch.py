@@ -75,11 +75,11 @@ def _check(context: LintContext) -> Findings:
             if context.spec.env:
                 edit = Insert(("env",), variable, f'"{value}"')
             yield RULE.diagnostic(
-                f"{framework.name} and torch share a GPU, and {framework.name} takes most of its "
-                "memory at first use",
+                f"{framework.name} and torch share a GPU, and {framework.name} allocates most of "
+                "the GPU's memory at first use",
                 framework.route,
                 severity=Severity.INFO,
-                why="torch then runs out of GPU memory, in the same process or in another one.",
+                why="torch then runs out of GPU memory, in the same process or in a different one.",
                 help=f"use separate environments, or set {variable}={value} under `env`",
                 related=related,
                 fix=unsafe_fix(f"set {variable}={value}", edit),

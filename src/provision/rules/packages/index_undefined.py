@@ -36,11 +36,14 @@ def _check(context: LintContext) -> Findings:
         yield RULE.diagnostic(
             f"{package.key} is bound to the index {package.index}, which is not defined ({listed})",
             (*route, "index"),
-            why="A package is searched for on its own index only, and this index has no address.",
+            why=(
+                "A package is looked up only on the index it is bound to, and this index has no "
+                "URL."
+            ),
             help="remove `index` to use the public index"
             if package.index == "pypi"
-            else f"add {package.index} with its url under `indexes`",
-            fix=unsafe_fix(f"write {meant}", *edits) if meant else None,
+            else f"add {package.index} with its URL under `indexes`",
+            fix=unsafe_fix(f"use {meant}", *edits) if meant else None,
         )
 
 

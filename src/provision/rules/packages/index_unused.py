@@ -31,9 +31,14 @@ def _check(context: LintContext) -> Findings:
                 f"no package is bound to the index {name}",
                 ("indexes", name),
                 at=RoutePart.KEY,
-                why="An index is queried only for the packages that are bound to it, so this "
-                "one is never queried.",
-                help=f"bind a package to it, as in {{name: my-lib, index: {name}}}, or remove it",
+                why=(
+                    "An index is queried only for packages that are bound to it, so this index "
+                    "is never queried."
+                ),
+                help=(
+                    f"bind a package to it, as in `{{name: my-lib, index: {name}}}`, or remove "
+                    "the index"
+                ),
             )
 
 

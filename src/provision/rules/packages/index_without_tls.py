@@ -33,8 +33,10 @@ def _check(context: LintContext) -> Findings:
         yield RULE.diagnostic(
             f"index {name} ({url_host(index.url)}) is queried without encryption",
             route,
-            why="Anybody on the network path can answer in its place, and the lock records the "
-            "hashes of that answer.",
+            why=(
+                "Anybody on the network path can answer in place of the index, and the lock "
+                "records the hashes from that answer."
+            ),
             help=f"use {better}",
             fix=replace_fix("use https", route, yaml_scalar(better, plain=False)),
         )

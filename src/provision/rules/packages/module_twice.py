@@ -3,8 +3,8 @@
 ## What it does
 
 Looks for more than one of opencv-python and its variants (all install `cv2`), and of the cupy
-wheels for CUDA 11, 12 and 13 (all install `cupy`). It also finds a cupy wheel for another CUDA
-major than the requested one.
+wheels for CUDA 11, 12 and 13 (all install `cupy`). It also finds a cupy wheel for a different major
+CUDA version than the requested one.
 
 ## Why
 
@@ -42,8 +42,8 @@ def _check(context: LintContext) -> Findings:
             yield RULE.diagnostic(
                 f"{other.name} and {first.name} both install the module {group.module}",
                 origin_route(context, other, first.route),
-                why="They write to the same folder, so each overwrites files of the other.",
-                help=f"keep one of {first.name} and {other.name}",
+                why="They write to the same folder, so each overwrites files of the other package.",
+                help=f"keep only one of {first.name} and {other.name}",
                 related=related_at(first.route, f"{first.name} requested here")
                 if other.package
                 else (),

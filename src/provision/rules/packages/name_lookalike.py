@@ -9,7 +9,7 @@ differences. A known name is never reported.
 
 ## Why
 
-Such names are typing errors, or packages that were published under a misspelled name so that people
+Such names are misspellings, or packages that were published under a misspelled name so that people
 install them by mistake.
 
 ## How to fix
@@ -51,9 +51,11 @@ def _check(context: LintContext) -> Findings:
         yield RULE.diagnostic(
             f"{name} looks like {meant}, a well-known package",
             route,
-            why="Malicious packages are published under misspelled names so that people install "
-            "them by mistake.",
-            help=f"use {meant}, or keep the line if {name} is the package that you need",
+            why=(
+                "Malicious packages are published under misspelled names, so that people "
+                "install them by mistake."
+            ),
+            help=f"use {meant}, or keep this line if {name} is the package you need",
             fix=unsafe_fix(f"use {meant}", rename_edit(context, route, package, meant)),
         )
 

@@ -8,7 +8,7 @@ Looks up names in a table of frequently requested names that do not install what
 ## Why
 
 The name of a module, a project or an old release is not always the name of the package. Some of
-these packages refuse to install, some install nothing, some install somebody else's work.
+these packages refuse to install, some install nothing, and some install somebody else's work.
 
 ## How to fix
 
@@ -37,7 +37,7 @@ def _check(context: LintContext) -> Findings:
             f"{package.key} is {replaced.what}; the package you need is {replaced.instead}",
             route,
             severity=Severity.ERROR if replaced.kind in ("stub", "hostile") else Severity.WARNING,
-            why="It would install an empty, unmaintained or unrelated package.",
+            why="This name installs an empty, unmaintained or unrelated package.",
             help=f"use {replaced.instead}",
             fix=_fix(context, route, package, replaced),
         )

@@ -9,9 +9,9 @@ requires. (A separate rule checks torch.)
 
 ## Why
 
-The resolver finds nothing, or with looser bounds chooses a release that is years older. A release
-that is older than a Python declares no upper bound and has no wheel for it; a lock contains wheels
-only.
+The resolver finds no release or, with looser bounds, chooses a release that is years older. A
+release that is older than a Python declares no upper bound and has no wheel for it; a lock contains
+wheels only.
 
 ## How to fix
 
@@ -85,15 +85,15 @@ def _finding(
     options = _python_options(context, lambda version: _admits_python(row, version))
     for other in reversed(release_rows(context.facts, package.name)):
         if _admits_python(other, python):
-            options = [*(options or ["use another release"]), f"{package.name}=={other.last}"]
+            options = [*(options or ["use a different release"]), f"{package.name}=={other.last}"]
             break
     return RULE.diagnostic(
-        f"{package.description} requires Python {sort_specifiers(row.python)}, but python is "
+        f"{package.description} requires Python {sort_specifiers(row.python)}, but `python` is "
         f"{python}",
         package.route,
         severity=None if sure else Severity.WARNING,
-        why="Installers reject a release that declares another Python.",
-        help=", or ".join(options) or "use another release",
+        why="Installers reject a release that does not support the Python version.",
+        help=", or ".join(options) or "use a different release",
         related=related_at(("python",), "Python requested here"),
     )
 
@@ -136,11 +136,11 @@ def _no_wheel_finding(
     newest = admitted[-1].newest if admitted else ""
     return RULE.diagnostic(
         f"{subject} has no wheel for Python {python}"
-        + (f"; its newest is for Python {newest}" if newest else ""),
+        + (f"; its newest wheels are for Python {newest}" if newest else ""),
         package.route,
         evidence=table[0].evidence,
-        why="Only wheels are locked; nothing is built from source.",
-        help=", or ".join(options) or "use another release",
+        why="`lock` uses only wheels; it does not build this package from source.",
+        help=", or ".join(options) or "use a different release",
         related=related_at(("python",), "Python requested here"),
     )
 
@@ -150,7 +150,7 @@ def _python_options(context: LintContext, is_possible: Callable[[str], bool]) ->
     requested = _minor(context.spec.python)
     pythons = filter(is_possible, (release.version for release in context.facts.pythons))
     nearest = min(pythons, key=lambda python: abs(_minor(python) - requested), default=None)
-    return [f'set python: "{nearest}"'] if nearest else []
+    return [f'set `python: "{nearest}"`'] if nearest else []
 
 
 def _minor(python: str) -> int:

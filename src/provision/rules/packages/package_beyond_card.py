@@ -4,7 +4,7 @@
 
 Compares the compute capability of each GPU with what packages need: flash-attn needs Ampere (8.0;
 Blackwell from 2.7.3), flash-attn-3 only runs on Hopper, bitsandbytes needs 6.0 (7.0 and 7.5 for its
-binaries for CUDA 12.8 and 13), vllm 7.0, the CUDA 13 plugin of jax 7.5.
+binaries for CUDA 12.8 and 13), vllm 7.0.
 
 ## Why
 
@@ -26,7 +26,6 @@ from provision.facts.versions import (
     require_version,
 )
 from provision.kinds.base import TargetFacts
-from provision.rules.package_lines import find_line
 from provision.rules.package_requirements import RequestedPackage, origin_route, requested_packages
 from provision.rules.rule import (
     Example,
@@ -80,7 +79,7 @@ def _check(context: LintContext) -> Findings:
                 f"{target.gpu_settings.gpu.type} has {target.card.cc}",
                 origin_route(context, packages[name], route),
                 evidence=floor.evidence,
-                why="The package installs and imports, but fails when it is used"
+                why="The package installs and imports, but fails when you use it"
                 + (f" ({floor.what})." if floor.what else "."),
                 help=f"use {advice}, or remove {name}",
                 related=related_at(route, "GPU requested here"),
@@ -97,8 +96,6 @@ def _applies(
         return major_version(cuda) == major_version(needed) and (
             "." not in needed or require_version(cuda) >= require_version(needed)
         )
-    if floor.use == "cuda13":
-        return floor.use in package.extras or bool(find_line(context, "jax-cuda13-plugin"))
     is_newer = floor.last and package.may_be(next_version(floor.last))
     return floor.use in ALWAYS and not is_newer
 
@@ -127,7 +124,6 @@ RULE = Rule(
             "torch==2.8.0, «{name: flash-attn, build: true}»]\n",
             other_ids=("CUD011",),
         ),
-        'gpu: V100\ncuda: "12.8"\npython: "3.11"\npackages: [«jax», {name: jax-cuda13-plugin}]\n',
         'gpu: P100\npython: "3.11"\npackages: [«vllm==0.19.1»]\n',
         Example(
             'gpu: RTX-5090\npython: "3.11"\n'

@@ -1,13 +1,14 @@
-"""A package is compiled for another CUDA major than torch.
+"""A package is compiled for a different major CUDA version than torch.
 
 ## What it does
 
-Some packages on PyPI have wheels for one CUDA major only: those of vllm are compiled for CUDA 12 up
-to 0.19.1, and for CUDA 13 from 0.20.0 on. The facts have the CUDA majors that the compiled modules
-of vllm, xformers, torchao, sgl-kernel, onnxruntime-gpu, autoawq-kernels and auto-gptq name. The
-lock chooses a torch build of that major if the GPU and its driver support it. The rule combines the
-newest release of the package that the other requirements allow with the torch build that the lock
-chooses for each GPU, and compares their CUDA majors. It does the same with the versions in a lock.
+Some packages on PyPI have wheels for only one major CUDA version: those of vllm are compiled for
+CUDA 12 up to 0.19.1, and for CUDA 13 from 0.20.0 on. The facts have the CUDA majors that the
+compiled modules of vllm, xformers, torchao, sgl-kernel, onnxruntime-gpu, autoawq-kernels and
+auto-gptq name. The lock chooses a torch build of that major if the GPU and its driver support it.
+The rule combines the newest release of the package that the other requirements allow with the torch
+build that the lock chooses for each GPU, and compares their CUDA majors. It does the same with the
+versions in a lock.
 
 ## Why
 
@@ -179,7 +180,7 @@ def _fixes(
     if release := _release_for(context, package, target):
         fixes.append(set_version_fix(context, package, f"=={release}"))
     if cuda := _cuda_for(context, target, pair, wheels):
-        title = f'set cuda: "{cuda}" (driver {context.facts.driver_floor(cuda)} or newer)'
+        title = f'set `cuda: "{cuda}"` (driver {context.facts.driver_floor(cuda)} or newer)'
         edit = set_field_edit(context, settings.cuda_route, f'"{cuda}"')
         fixes.insert(0 if settings.cuda == "auto" else 1, unsafe_fix(title, edit))
     yield from fixes

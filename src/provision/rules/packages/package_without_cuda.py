@@ -2,9 +2,9 @@
 
 ## What it does
 
-If no target has an NVIDIA GPU, looks for flash-attn, which is CUDA code only; for `method: qlora`
-and 8-bit optimizers with a bitsandbytes release that supports them on CUDA only; and for
-`optimizer: adamw_torch_fused` with a torch that supports it on CUDA only.
+If no target has an NVIDIA GPU, looks for flash-attn, which consists only of CUDA code; for `method:
+qlora` and 8-bit optimizers with a bitsandbytes release that supports them only on CUDA; and for
+`optimizer: adamw_torch_fused` with a torch that supports it only on CUDA.
 
 ## Why
 
@@ -54,13 +54,13 @@ def _check(context: LintContext) -> Findings:
             if row.read and not first and package.may_be(next_version(row.read)):
                 severity = Severity.WARNING
             what, route = use
-            why = "It is CUDA code that is compiled with nvcc."
+            why = "The package is CUDA code, compiled with nvcc."
             help_text = f"remove {package.name}, or request a GPU"
             if what:
                 why = f"It does not support this {device}{f' before {first}' if first else ''}."
-                help_text = f"use {row.package}>={first}" if first else "use another optimizer"
+                help_text = f"use {row.package}>={first}" if first else "use a different optimizer"
             yield RULE.diagnostic(
-                f"{package.description} needs an NVIDIA GPU{what}, but gpu is {gpu}",
+                f"{package.description} needs an NVIDIA GPU{what}, but `gpu` is {gpu}",
                 route or origin_route(context, package, ("packages",)),
                 severity=severity,
                 evidence=row.evidence,

@@ -49,14 +49,14 @@ def _check(context: LintContext) -> Findings:
         fix = None
         if context.source.text(route) is not None:
             edit = Replace(RouteLocation(route), yaml_scalar(marked, plain=False))
-            fix = unsafe_fix(f"install it on {'Windows' if on_windows else 'Linux'} only", edit)
+            fix = unsafe_fix(f"install it only on {'Windows' if on_windows else 'Linux'}", edit)
         remove = f", or remove {' and '.join(lacking)} from `platforms`" if is_declared else ""
         yield RULE.diagnostic(
             f"{package.key} has no wheel for {' and '.join(lacking)}, only for "
             f"{' and '.join(known.platforms)}",
             route,
-            why="Only wheels are installed, and no release has one for this platform.",
-            help=f"write {marked}{remove}",
+            why="Only wheels are installed, and no release has a wheel for this platform.",
+            help=f"use `{marked}`{remove}",
             related=related_at(("platforms",), "platforms of the lock") if is_declared else (),
             fix=fix,
         )

@@ -36,10 +36,16 @@ def _check(context: LintContext) -> Findings:
     ):
         return
     yield RULE.diagnostic(
-        "push_to_hub: true needs a token, but HF_TOKEN is not in `secrets`",
+        "`push_to_hub: true` needs a token, but HF_TOKEN is not in `secrets`",
         ("training", "arguments", "push_to_hub"),
-        why="Trainer creates the repository when it starts, and the Hub answers 401 Unauthorized.",
-        help="add HF_TOKEN to `secrets`; for a local target, secrets: {HF_TOKEN: {env: HF_TOKEN}}",
+        why=(
+            "Trainer creates the repository when it starts, and without a token the Hub returns "
+            "401 Unauthorized."
+        ),
+        help=(
+            "add HF_TOKEN to `secrets`; for a local target, set `secrets: {HF_TOKEN: {env: "
+            "HF_TOKEN}}`"
+        ),
         fix=add_secret_fix(context, "HF_TOKEN"),
     )
 

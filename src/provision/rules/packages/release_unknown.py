@@ -48,7 +48,8 @@ def _check(context: LintContext) -> Findings:
             fix = unsafe_fix(f"use the newest {minor} release", edit)
         if releases.includes_newer:
             message = (
-                f"{releases.requested} is newer than the facts, which list {name} up to {table[-1]}"
+                f"{releases.requested} is newer than the facts, which list {name} only up to "
+                f"{table[-1]}"
             )
         else:
             listed = ", ".join(near) or format_versions((table[0], table[-1]))
@@ -56,9 +57,11 @@ def _check(context: LintContext) -> Findings:
         yield RULE.diagnostic(
             message,
             releases.route,
-            why="The Python, CUDA build and packages that it needs are unknown, so lint cannot "
-            "check them.",
-            help="check the version, or update provision if the release is new",
+            why=(
+                "The Python, CUDA build and packages it needs are unknown, so `lint` cannot "
+                "check them."
+            ),
+            help="correct the version, or update provision if the release is new",
             fix=fix,
         )
 

@@ -1,23 +1,23 @@
-"""A package is published as source only, and building it is not allowed.
+"""A package is published only as source, and building it is not allowed.
 
 ## What it does
 
 Looks for packages whose admitted releases have no wheel on the public index, such as flash-attn,
-deepspeed and rouge-score, also if a listed package brings them: hydra-core requires
+deepspeed and rouge-score, including those that a listed package requires: hydra-core requires
 antlr4-python3-runtime 4.9. The finding is a warning if the release is newer than the facts (it may
-have a wheel), and if an older release of the bringing package does without.
+have a wheel), or if an older release of the requiring package does not need it.
 
 ## Why
 
 Only wheels are installed unless a package has `build: true`. A build runs the package's code at
-install time. Pure Python takes seconds; code to compile takes minutes to hours, and needs the tools
-that the finding names.
+install time. Building pure Python takes seconds; compiled code takes minutes to hours, and needs
+the tools that the finding names.
 
 ## How to fix
 
 Write `{name: flash-attn, version: ..., build: true}`, or bind the package to an index that has
-wheels of it. For a package that another one brings, write its name:
-`{name: hydra-core, build: [antlr4-python3-runtime]}`.
+wheels for it. For a dependency of a listed package, name the dependency: `{name: hydra-core, build:
+[antlr4-python3-runtime]}`.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ def _check(context: LintContext) -> Findings:
         if known is None:
             yield from _own_findings(context, route, package)
             continue
-        message = f"{package.key} is published as source only"
+        message = f"{package.key} is published only as source"
         severity = None
         if len(package.version) > MAX_SPECIFIER_LENGTH or not is_satisfiable(
             package.version, f"<={known.last}"
         ):
             message = (
-                f"{package.requirement} is unknown; {package.key} up to {known.last} was "
-                "published as source only"
+                f"{package.requirement} is not in the facts; {package.key} up to {known.last} "
+                "was published only as source"
             )
             severity = Severity.WARNING
         yield RULE.diagnostic(
@@ -68,7 +68,7 @@ def _check(context: LintContext) -> Findings:
             severity=severity,
             why=f"Building it needs {', '.join(known.needs)}"
             + (f"; {known.note}." if known.note else "."),
-            help="set build: true, or bind the package to an index that has wheels of it",
+            help="set `build: true`, or bind the package to an index that has wheels for it",
             fix=unsafe_fix("allow building it", _allow_build_edit(context, route, package)),
         )
 
@@ -79,7 +79,7 @@ def _own_findings(context: LintContext, route: Route, package: Package) -> Findi
     known = releases_without_wheel(context.facts, package.key, package.version)
     if known is not None:
         yield RULE.diagnostic(
-            f"{package.requirement} is published as source only, and `build: true` is not set",
+            f"{package.requirement} is published only as source, and `build: true` is not set",
             route,
             evidence=known.evidence,
             why=_describe_build(package.key, compiles=known.compiles),
@@ -93,15 +93,15 @@ def _brought_findings(context: LintContext, route: Route, package: Package) -> F
         if package.build is True or _is_declared(context, brought.name):
             continue
         names = ", ".join(dict.fromkeys((*package.built_names, brought.name)))
-        needed = f"requires {brought.name}{brought.requires}, which is published as source only"
+        needed = f"requires {brought.name}{brought.requires}, which is published only as source"
         yield RULE.diagnostic(
-            f"{package.key} {brought.release} {needed}, and its build is not allowed",
+            f"{package.key} {brought.release} {needed}, and building it is not allowed",
             route,
             evidence=brought.evidence,
             severity=None if brought.is_certain else Severity.WARNING,
             why=_describe_build(brought.name, compiles=brought.compiles)
             + ("" if brought.is_certain else " The lock would choose an older release."),
-            help=f"set build: [{names}] at {package.key}",
+            help=f"set `build: [{names}]` on {package.key}",
             fix=unsafe_fix(
                 f"allow building {brought.name}",
                 _allow_build_edit(context, route, package, f"[{names}]"),

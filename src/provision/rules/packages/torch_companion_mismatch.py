@@ -8,7 +8,7 @@ torchvision works with several from 0.29.1 on.
 
 ## Why
 
-They are compiled against one torch. With another one, the import fails with "operator
+They are compiled against one torch release. With a different one, the import fails with "operator
 torchvision::nms does not exist" or "undefined symbol", or the resolver finds no set of versions.
 
 ## How to fix
@@ -56,9 +56,11 @@ def _check(context: LintContext) -> Findings:
             f"{companion.description} does not match {releases.requested}: torch "
             f"{rows[-1].release} needs {companion.name}{matching}",
             companion.route,
-            why="It is compiled against one torch; with a different one, the import fails or the "
-            "packages cannot be installed together.",
-            help=f"use {companion.name}{matching}, or remove its version",
+            why=(
+                "It is compiled for one torch release; with a different one, the import fails "
+                "or the packages cannot be installed together."
+            ),
+            help=f"use {companion.name}{matching}, or remove its version bound",
             related=related_at(releases.route, "torch requested here"),
             fix=set_version_fix(context, companion, matching),
         )

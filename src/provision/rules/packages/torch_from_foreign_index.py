@@ -7,13 +7,14 @@ to PyTorch.
 
 ## Why
 
-The lock takes these packages from the PyTorch index of the right CUDA flavour by itself. Bound to
-another index, they are whatever that index serves: in December 2022 a package named torchtriton on
-the public index ran on the machines of everyone who installed the nightly build.
+The lock takes these packages from the PyTorch index for the right CUDA flavour without any setting.
+If they are bound to a different index, they are whatever that index serves: in December 2022 a
+package named torchtriton on the public index ran on the machines of everyone who installed the
+nightly build.
 
 ## How to fix
 
-Remove `index`. If the index is a mirror that you trust, keep it; rules about Pythons and CUDA
+Remove `index`. If the index is a mirror you trust, keep it; rules about Pythons and CUDA
 builds do not check what it serves.
 """
 
@@ -37,9 +38,11 @@ def _check(context: LintContext) -> Findings:
             f"{package.key} comes from {url_host(index.url) or index.url}, which is not a "
             "PyTorch index",
             (*route, "index"),
-            why="The lock uses the PyTorch index by itself; another index may serve anything "
-            "under this name.",
-            help="remove `index`, or keep it for a mirror that you trust",
+            why=(
+                "Without `index`, `lock` uses the PyTorch index; any other index may serve "
+                "anything under this name."
+            ),
+            help="remove `index`, or keep it if the index is a mirror you trust",
             related=related_at(("indexes", package.index or "", "url"), "index defined here"),
         )
 

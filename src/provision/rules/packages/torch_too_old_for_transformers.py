@@ -7,7 +7,7 @@ transformers releases refuse to use PyTorch.
 
 ## Why
 
-torch is only an extra of transformers, so an installer installs both without a message. At import,
+torch is only an extra of transformers, so an installer installs both without a warning. At import,
 transformers reports "Disabling PyTorch because PyTorch >= X is required but found Y", and the first
 model class fails with an error that PyTorch was not found.
 
@@ -60,8 +60,10 @@ def _check(context: LintContext) -> Findings:
         f"{what} is too old: {releases.requested} needs torch>={floor.version}",
         line[0] if line else releases.route,
         severity=None if is_certain else Severity.WARNING,
-        why="transformers disables PyTorch at import and reports that it was not found; no "
-        "installer checks this.",
+        why=(
+            "transformers disables PyTorch on import and reports that PyTorch was not found. "
+            "Installers do not check this."
+        ),
         help=f"use torch>={floor.version}" + (f", or transformers<={older[-1]}" if older else ""),
         related=related_at(releases.route, "transformers requested here") if line else (),
     )

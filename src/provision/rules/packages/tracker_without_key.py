@@ -8,7 +8,7 @@ must be in `secrets` (or `env`), or WANDB_MODE must be offline or disabled.
 
 ## Why
 
-Without a key and without a terminal, training fails at its first step: "api_key not configured
+Without a key and a terminal, training fails at its first step: "api_key not configured
 (no-tty)". It works on a machine where somebody once logged in, and fails on the next one.
 
 ## How to fix
@@ -44,8 +44,10 @@ def _check(context: LintContext) -> Findings:
         "training reports to Weights & Biases, but WANDB_API_KEY is not in `secrets`",
         route,
         why='Without a terminal, training fails with "api_key not configured (no-tty)".',
-        help="add WANDB_API_KEY to `secrets`, set WANDB_MODE: offline under `env`, or set "
-        "report_to: none under `training.arguments`",
+        help=(
+            "add WANDB_API_KEY to `secrets`, set `WANDB_MODE: offline` under `env`, or set "
+            "`report_to: none` under `training.arguments`"
+        ),
         fix=add_secret_fix(context, "WANDB_API_KEY"),
     )
 

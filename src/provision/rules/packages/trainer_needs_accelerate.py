@@ -7,15 +7,16 @@ extra such as `transformers[torch]`, or through a package that depends on it (pe
 Its version bounds must admit the minimum that the allowed transformers releases enforce.
 
 In a spec with unknown packages, which may depend on accelerate, this is a warning until the set is
-resolved. Without `training` there is no finding if another package uses transformers for a
+resolved. It is a warning too if every target is a Colab runtime that has a sufficient accelerate
+preinstalled. Without `training` there is no finding if another package uses transformers for a
 different purpose: vllm, diffusers, sentence-transformers.
 
 ## Why
 
-transformers does not depend on accelerate, so an installer leaves it out without a message. The
+transformers does not depend on accelerate, so an installer silently leaves it out. The
 first `TrainingArguments(...)` then fails with "ImportError: Using the `Trainer` with `PyTorch`
 requires `accelerate>=...`". Some releases pass accelerate an argument that is newer than the
-minimum they declare: `Trainer` of 4.52.1 and later fails with a TypeError ("unexpected keyword
+minimum they declare: `Trainer` in 4.52.1 and later fails with a TypeError ("unexpected keyword
 argument 'keep_torch_compile'") before accelerate 1.3.0. The minimum here is the higher of the two.
 Colab has accelerate preinstalled: the same notebook works there and fails on other machines.
 
@@ -50,7 +51,7 @@ from provision.rules.rule import (
 from provision.spec import Package
 
 WHY = (
-    "Trainer fails without at least this release of accelerate. Installers do not notice, "
+    "Trainer fails without this release of accelerate or a newer one. Installers do not notice, "
     "because accelerate is only an extra of transformers."
 )
 
@@ -74,9 +75,9 @@ def _missing_findings(context: LintContext, releases: AdmittedReleases) -> Findi
     if floor:
         requirement = f"accelerate>={floor.version}"
         message = (
-            f"Trainer of {releases.requested} needs {requirement}, but accelerate is not listed"
+            f"Trainer in {releases.requested} needs {requirement}, but accelerate is not listed"
         )
-        if has_unknown_packages(context):
+        if has_unknown_packages(context) or _is_preinstalled(context, floor.version):
             severity = Severity.WARNING
     else:
         requirement = "accelerate"
@@ -109,7 +110,7 @@ def _excluded_findings(
     bound = f">={floor.version}"
     edit = set_version_edit(context, route, package, bound)
     yield RULE.diagnostic(
-        f"{package.requirement} excludes accelerate{bound}, which Trainer of "
+        f"{package.requirement} excludes accelerate{bound}, which Trainer in "
         f"{releases.requested} needs",
         route,
         severity=None if is_certain else Severity.WARNING,
@@ -130,7 +131,7 @@ def _resolved_findings(
     requirement = f"accelerate>={floor.version}"
     if installed is None:
         yield RULE.diagnostic(
-            f"Trainer of {releases.requested} needs {requirement}, but accelerate is not in the "
+            f"Trainer in {releases.requested} needs {requirement}, but accelerate is not in the "
             "resolved set",
             releases.route,
             why=WHY,
@@ -140,7 +141,7 @@ def _resolved_findings(
         line = find_line(context, "accelerate")
         is_certain = floor.certain and require_version(installed) < require_version(floor.certain)
         yield RULE.diagnostic(
-            f"accelerate {installed} is too old: Trainer of {releases.requested} needs "
+            f"accelerate {installed} is too old: Trainer in {releases.requested} needs "
             f"{requirement}",
             line[0] if line else ("packages",),
             severity=None if is_certain else Severity.WARNING,
@@ -155,6 +156,15 @@ def _has_other_use(context: LintContext) -> bool:
     return "training" not in context.spec.model_fields_set and any(
         package.key in context.facts.uses_transformers for package in context.spec.packages
     )
+
+
+def _is_preinstalled(context: LintContext, floor: str) -> bool:
+    """Return whether each target installs on top of a runtime with a sufficient accelerate."""
+    runtimes = [target.kind.preinstalled(target) or {} for target in context.targets]
+    return all(
+        require_version(runtime.get("accelerate", "0")) >= require_version(floor)
+        for runtime in runtimes
+    ) and bool(runtimes)
 
 
 def _is_required_by_listed(context: LintContext) -> bool:
@@ -185,6 +195,8 @@ RULE = Rule(
         'gpu: none\npython: "3.11"\npackages:\n  - torch\n  - «transformers>=5.13» # newest\n',
         'gpu: none\npython: "3.11"\npackages: [torch, transformers==5.13.1, «"accelerate<1"»]\n',
         'gpu: none\npython: "3.11"\npackages: [torch, «transformers==5.13.1», our-tools]\n',
+        'gpu: T4\npython: "3.12"\npackages: [«transformers==5.0.0»]\n'
+        'targets: {colab: {kind: colab, runtime: "2026.07"}}\n',
         'gpu: none\npython: "3.11"\n'
         "packages: [torch, «transformers==5.13.1», sentence-transformers]\ntraining: {}\n",
         example(

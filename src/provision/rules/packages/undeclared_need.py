@@ -15,7 +15,7 @@ package itself is not pinned, that the newest release which the spec admits has 
 ## Why
 
 The installation succeeds, and the import or the first use fails. Installers choose the newest
-release of everything, so old pins break when another package moves on.
+release of everything, so old pins break when another package is updated.
 
 ## How to fix
 
@@ -87,7 +87,7 @@ def _runtime_checks(
             oldest.last,
             of,
             specifier,
-            f"{package.name} checks the version of {of} when it uses it, and accepts only {what}",
+            f"{package.name} checks the version of {of} on use, and accepts only {what}",
             "warning",
             oldest.evidence,
         )

@@ -112,8 +112,10 @@ def _floating_finding(
         f"{window.of}{window.specifier}, but {other.description} is requested",
         package.route,
         severity=Severity.WARNING,
-        why=f"{name} does not declare it, so the resolver may choose {broken.release}; then "
-        f"{window.effect}.",
+        why=(
+            f"{name} does not declare this, so the resolver may choose {broken.release}; then "
+            f"{window.effect}."
+        ),
         help=f"use {name}{bound}, or {window.of}{window.specifier}",
         related=related_line(other),
         fix=set_version_fix(context, package, bound),

@@ -6,12 +6,12 @@ Looks in `paths` for $NAME, ${NAME}, %NAME% and ~ inside an absolute path.
 
 ## Why
 
-Shells expand them, programs do not: the path is used as written, and means a folder whose name
-starts with a dollar sign.
+Shells expand them, but programs do not: the path is used as written, and stands for a folder whose
+name starts with a dollar sign.
 
 ## How to fix
 
-Use the full path. If it differs between users or machines, set `paths` at the targets.
+Use an absolute path. If it differs between users or machines, set `paths` on each target.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def _check(context: LintContext) -> Findings:
         yield RULE.diagnostic(
             f"paths.{route[-1]} is {path}, but {left.group()} is not expanded",
             route,
-            why="Only shells expand it; a program looks for a folder with exactly this name.",
-            help="use the full path; if it differs between targets, set `paths` at the targets",
+            why="Only a shell expands it; other programs look for a folder with exactly this name.",
+            help="use an absolute path; if it differs between targets, set `paths` on each target",
         )
 
 

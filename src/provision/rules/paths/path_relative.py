@@ -12,7 +12,7 @@ different folders in a terminal, a kernel and a service.
 
 ## How to fix
 
-Use the full path. If it differs between targets, set `paths` at the targets.
+Use an absolute path. If it differs between targets, set `paths` on each target.
 """
 
 from __future__ import annotations
@@ -35,13 +35,17 @@ def _check(context: LintContext) -> Findings:
         yield RULE.diagnostic(
             f"paths.{route[-1]} is {path}, which is not an absolute path",
             route,
-            why="~ and variables mean a different folder for every user, and programs do not "
-            "expand them."
+            why=(
+                "~ and variables stand for a different folder for every user, and programs do "
+                "not expand them."
+            )
             if path[:1] in ("~", "$", "%")
             else "A relative path depends on the working directory: /content on Colab, "
             "/home/jupyter on Workbench.",
-            help="use the full path, such as /home/jupyter/data; if it differs between targets, "
-            "set `paths` at the targets",
+            help=(
+                "use an absolute path, such as /home/jupyter/data; if it differs between "
+                "targets, set `paths` on each target"
+            ),
         )
 
 

@@ -1,19 +1,19 @@
-"""A folder belongs to another kind of target.
+"""A folder belongs to a different kind of target.
 
 ## What it does
 
-Finds folders below /content at targets that are not on Colab, and folders below /home/jupyter on
+Finds folders below /content on targets that are not on Colab, and folders below /home/jupyter on
 Colab. Targets may have their own `paths`.
 
 ## Why
 
 /content is Colab's working directory. On Workbench and on other machines it does not exist, and
 only root can create a folder in /. /home/jupyter is the home folder on Workbench, on the data disk;
-on Colab it can be created, but is not kept.
+on Colab it can be created, but does not persist.
 
 ## How to fix
 
-Set `paths` at the target with the folder that exists there; the finding suggests one.
+Set `paths` on the target to the folder that exists there; the finding suggests one.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _check(context: LintContext) -> Findings:
     for folder in declared_folders(context):
         home = ""
         severity = None
-        why = "/content exists on Colab only, and only root can create a folder in /."
+        why = "/content exists only on Colab, and only root can create a folder in /."
         is_below_content = is_within(folder.path, COLAB_HOME)
         match folder.target.target:
             case ColabTarget():
@@ -44,7 +44,10 @@ def _check(context: LintContext) -> Findings:
                 system = "Colab"
                 home = COLAB_HOME
                 severity = Severity.INFO
-                why = "It can be created, but has no meaning on Colab, whose home is /content."
+                why = (
+                    "The folder can be created, but it has no purpose on Colab, where notebooks "
+                    "run in /content."
+                )
             case WorkbenchTarget() if is_below_content:
                 system = "Workbench"
                 home = WORKBENCH_HOME
@@ -59,8 +62,10 @@ def _check(context: LintContext) -> Findings:
             folder.route,
             severity=severity,
             why=why,
-            help=f"set paths: {{{folder.key}: {path or 'a folder that you may write to'}}} at "
-            f"target {name}",
+            help=(
+                f"set `paths: {{{folder.key}: {path or 'a folder you can write to'}}}` on target "
+                f"{name}"
+            ),
             related=related_at(folder.target.route, "target defined here"),
             fix=override_fix(folder, path),
         )

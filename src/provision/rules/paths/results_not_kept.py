@@ -56,10 +56,10 @@ def _check(context: LintContext) -> Findings:
                 "results to a bucket"
             )
         yield RULE.diagnostic(
-            f"paths.{folder.key} ({folder.path}) at target {folder.target.name} {how}",
+            f"paths.{folder.key} ({folder.path}) on target {folder.target.name} {how}",
             folder.route,
             severity=severity,
-            why="Its name suggests results, which are lost in this location.",
+            why="Its name suggests that the folder is for results, which would be lost.",
             help=help_text,
             related=related_at(folder.target.route, "target defined here"),
             fix=override_fix(folder, kept),
@@ -82,7 +82,7 @@ def _find_loss(folder: DeclaredFolder) -> tuple[Severity | None, str] | None:
         return None  # The folder does not exist: REF102.
     if isinstance(target, WorkbenchTarget) and not is_within(path, WORKBENCH_HOME):
         if is_in_container(folder.target):
-            return None, f"is lost when the container restarts (only {WORKBENCH_HOME} is kept)"
+            return None, f"is lost when the container restarts (only {WORKBENCH_HOME} persists)"
         if is_cleared_by_system(path):
             return None, "is cleared by the system"
         return Severity.INFO, "is on the boot disk, which an upgrade replaces"

@@ -6,7 +6,7 @@ Looks up the Pythons for which the allowed torch releases have wheels, on the pl
 
 ## Why
 
-torch is published as wheels only. Without a wheel for this Python, resolving fails with "Could not
+torch is published only as wheels. Without a wheel for this Python, resolving fails with "Could not
 find a version that satisfies the requirement", which names neither the Pythons nor the torch
 releases that would work.
 
@@ -51,10 +51,13 @@ def _check(context: LintContext) -> Findings:
         others = [row.release for row in context.facts.torch if python in row.pythons_on(platform)]
         yield RULE.diagnostic(
             f"{releases.requested} has no wheel for Python {python} on {platform}; "
-            f"{newest.release} supports {format_versions(pythons)}",
+            f"torch {newest.release} supports Python {format_versions(pythons)}",
             ("python",),
             severity=Severity.UNKNOWN if releases.includes_newer else None,
-            why="torch is published as wheels only, so it cannot be installed for other Pythons."
+            why=(
+                "torch is published only as wheels, so it cannot be installed for other Python "
+                "versions."
+            )
             + (" Releases newer than the facts may have one." if releases.includes_newer else ""),
             help=f"use Python {pythons[-1]}"
             + (
@@ -77,11 +80,11 @@ def _no_wheel_finding(
     if context.python not in pythons:
         help_text += f" and Python {pythons[-1]}"
     return RULE.diagnostic(
-        f"{releases.requested} has no wheel for {platform}; the last release that has is "
+        f"{releases.requested} has no wheel for {platform}; the last release that has one is "
         f"torch {last.release}, for {format_versions(pythons)}",
         releases.route,
         evidence=newest.evidence,
-        why="torch is published as wheels only, so it cannot be installed there.",
+        why="torch is published only as wheels, so it cannot be installed there.",
         help=f"{help_text}, or remove {platform} from `platforms`",
         related=related_at(("platforms",), "platforms of the lock"),
     )

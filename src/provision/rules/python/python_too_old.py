@@ -29,8 +29,10 @@ def _check(context: LintContext) -> Findings:
     yield RULE.diagnostic(
         f"an environment with Python {context.spec.python} cannot be verified",
         ("python",),
-        why="The verification runs inside the environment and needs Python 3.10; older versions "
-        "are no longer maintained.",
+        why=(
+            "The verification runs inside the environment and needs Python 3.10 or newer. Older "
+            "versions are no longer maintained."
+        ),
         help="use Python 3.10 or newer",
     )
 

@@ -89,9 +89,14 @@ def _findings(values: Iterable[tuple[Route, str]]) -> Findings:
             yield RULE.diagnostic(
                 f"{'.'.join(map(str, route))} contains a secret",
                 route,
-                why="Anybody who can read this file, a copy of it or its history can use it.",
-                help="revoke it, and reference the new one under `secrets` as {env: NAME}, "
-                "{secret: projects/...} or {colab: NAME}",
+                why=(
+                    "Anybody who can read this file, a copy of it or its history can use the "
+                    "secret."
+                ),
+                help=(
+                    "revoke the secret, and reference the new one under `secrets` as {env: "
+                    "NAME}, {secret: projects/...} or {colab: NAME}"
+                ),
             )
 
 

@@ -10,12 +10,12 @@ itself declares and cannot read is an error.
 ## Why
 
 A Workbench instance does not see the variables of your shell, and a laptop does not see the secrets
-stored in Colab. The variable would not be set at that target.
+stored in Colab. The variable would not be set on that target.
 
 ## How to fix
 
 Add a source for each kind of target: `HF_TOKEN: {env: HF_TOKEN, colab: HF_TOKEN, secret:
-projects/p/secrets/hf/versions/3}`. Each target takes the one that it can read. A target that does
+projects/p/secrets/hf/versions/3}`. Each target uses the source that it can read. A target that does
 not need the secret removes it with `secrets: {HF_TOKEN: null}`.
 """
 
@@ -42,8 +42,8 @@ def _check(context: LintContext) -> Findings:
                 f"only {_name_readers(context, name)} targets can read secrets.{name}, but the "
                 f"spec has {', '.join(sorted(kinds))} targets",
                 _route_to(context, ("secrets", name)),
-                why=f"{name} would not be set at any target.",
-                help=" or ".join(hints) or "remove it: no target of the spec reads secrets",
+                why=f"{name} would not be set on any target.",
+                help=" or ".join(hints) or "remove it: no target in the spec can read secrets",
             )
     yield from _refused_by_some(context, lost)
 
@@ -84,7 +84,7 @@ def _refused_by_some(context: LintContext, lost: set[str]) -> Findings:
             yield RULE.diagnostic(
                 f"target {target.name} cannot read secrets.{refusal.route[-1]}: {refusal.why}",
                 _route_to(context, refusal.route),
-                why=f"plan refuses target {target.name}.",
+                why=f"`plan` refuses target {target.name}.",
                 help=refusal.hint,
                 severity=Severity.WARNING if is_shared else None,
             )

@@ -4,8 +4,8 @@
 
 Finds every field that `plan` or `lock` would refuse, according to the text of the spec alone: a
 Jupyter kernel without ipykernel, conda packages without a conda target, `cuda_toolkit`, GPU
-requirements at a target without a GPU. A field of the whole spec that only some of its targets
-refuse is a warning.
+requirements on a target without a GPU. If only some targets refuse a field of the spec, the finding
+is a warning.
 
 ## Why
 
@@ -13,7 +13,7 @@ A field without effect is never ignored: `plan` and `lock` refuse it, with the s
 
 ## How to fix
 
-Follow the finding. Set `gpu`, `requires` or `paths` at the target if the other targets need the
+Follow the finding. Set `gpu`, `requires` or `paths` on the target if the other targets need the
 field.
 """
 
@@ -30,7 +30,7 @@ def _check(context: LintContext) -> Findings:
         return
     for refusal in find_unlockable(context.spec):
         if not refusal.rule:
-            yield _finding(refusal, "lock refuses it.")
+            yield _finding(refusal, "`lock` refuses it.")
     targets: dict[Refusal, list[str]] = {}
     refusing: dict[Route, set[str]] = {}
     for name in context.spec.targets:
@@ -43,7 +43,7 @@ def _check(context: LintContext) -> Findings:
         if is_shared and len(refusing[refusal.route]) < len(context.spec.targets):
             severity = Severity.WARNING
         if not refusal.rule:
-            yield _finding(refusal, f"plan refuses target {', '.join(names)}.", severity)
+            yield _finding(refusal, f"`plan` refuses target {', '.join(names)}.", severity)
 
 
 def _finding(refusal: Refusal, why: str, severity: Severity | None = None) -> Diagnostic:

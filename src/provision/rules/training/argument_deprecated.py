@@ -7,7 +7,7 @@ exists in all possible releases.
 
 ## Why
 
-The argument works today with a warning, and one of the next releases removes it.
+The argument works today with a warning, and a coming release will remove it.
 
 ## How to fix
 
@@ -48,7 +48,7 @@ def _check(context: LintContext) -> Findings:
             + (f": {instead} replaces it" if instead else ""),
             (*ARGUMENTS_ROUTE, name),
             at=RoutePart.KEY,
-            why="One of the next releases will remove it.",
+            why="A coming release will remove it.",
             help=help_text,
             fix=rename_argument_fix(context, name, instead) if instead and is_renamed else None,
         )

@@ -8,7 +8,7 @@ transformers 4.20 to the newest release in the facts.
 ## Why
 
 `TrainingArguments(...)` fails with "got an unexpected keyword argument". transformers 5 removed
-some thirty names that tutorials use: evaluation_strategy, no_cuda, overwrite_output_dir,
+about thirty names that tutorials use: evaluation_strategy, no_cuda, overwrite_output_dir,
 per_gpu_train_batch_size, warmup_ratio.
 
 ## How to fix
@@ -48,13 +48,13 @@ def _check(context: LintContext) -> Findings:
             history = f"it was removed after {row.last}"
             instead, is_renamed = find_successor(facts, row, known[-1])
             if instead is None:
-                help_text = row.instead or f"remove it, or use transformers<={row.last}"
+                help_text = row.instead or f"remove the argument, or use transformers<={row.last}"
             elif is_renamed:
                 help_text = f"use {instead}"
                 fix = rename_argument_fix(context, name, instead)
             else:
                 help_text = (
-                    f"use {instead}, which takes other values, or use transformers<={row.last}"
+                    f"use {instead}, which takes different values, or use transformers<={row.last}"
                 )
         is_in_none = all(is_in_release(facts, row, release) is False for release in known)
         yield RULE.diagnostic(

@@ -9,9 +9,9 @@ Compares `bf16`, `fp16`, `tf32`, `per_device_train_batch_size`, `optim`, `gradie
 ## Why
 
 The rules, the memory estimate and the verification use the fields. With `bf16: true` under
-`arguments` and without `precision: bf16`, they check another training than the one that runs. With
-both `bf16` and `fp16`, TrainingArguments fails with "At most one of fp16 and bf16 can be True, but
-not both".
+`arguments` and without `precision: bf16`, they check a different training run than the one that
+runs. With both `bf16` and `fp16`, TrainingArguments fails with "At most one of fp16 and bf16 can be
+True, but not both".
 
 `tf32` is accepted together with bf16 and fp16: it applies to the operations that stay in 32 bits.
 
@@ -34,7 +34,7 @@ AT_MOST_ONE = (
     'TrainingArguments fails with "At most one of fp16 and bf16 can be True, but not both".'
 )
 
-WHY = "The rules, the memory estimate and the verification use the field."
+WHY = "The rules, the memory estimate and the verification use the field, not the argument."
 
 
 def _check(context: LintContext) -> Findings:
@@ -46,12 +46,12 @@ def _check(context: LintContext) -> Findings:
         declared = training.precision.value
         keep = declared if declared in HALVES else "bf16"
         yield RULE.diagnostic(
-            "bf16 and fp16 are both true under `arguments`",
+            "`bf16` and `fp16` are both true under `arguments`",
             (*ARGUMENTS_ROUTE, "fp16" if keep == "bf16" else "bf16"),
             at=RoutePart.KEY,
             severity=None if context.uses_trainer else Severity.WARNING,
             why=AT_MOST_ONE,
-            help=f"remove both, and {'keep' if keep == declared else 'set'} precision: {keep}",
+            help=f"remove both, and {'keep' if keep == declared else 'set'} `precision: {keep}`",
         )
     for name in EQUIVALENT_FIELDS.keys() & training.arguments.keys():
         field = EQUIVALENT_FIELDS[name]
@@ -69,29 +69,29 @@ def _finding(context: LintContext, name: str, field: str, value: str | int) -> D
     """Return the finding about an argument that has the same meaning as a field."""
     declared = getattr(context.spec.training, field)
     is_written = field in context.spec.training.model_fields_set
-    argument = f"{name}: {_yaml(context.spec.training.arguments[name])} under `arguments`"
+    argument = f"`{name}: {_yaml(context.spec.training.arguments[name])}` under `arguments`"
     text = _yaml(value)
     severity = Severity.WARNING
     why = WHY
-    message = f"{argument} contradicts {field}: {_yaml(declared)}"
-    help_text = f"set {field}: {text}, and remove {name}"
+    message = f"{argument} contradicts `{field}: {_yaml(declared)}`"
+    help_text = f"set `{field}: {text}`, and remove {name}"
     fix = None
     if value == declared:
         severity = Severity.INFO
-        message = f"{argument} repeats {field}: {text}"
+        message = f"{argument} repeats `{field}: {text}`"
         help_text = f"remove {name}"
     elif not is_written:
         if field == "batch_size":
             severity = Severity.INFO
         default = f" and defaults to {_yaml(declared)}" if declared is not None else ""
-        message = f"{argument} is set, but {field} is not set{default}"
+        message = f"{argument} is set, but `{field}` is not set{default}"
         written = yaml_scalar(text) if isinstance(value, str) else text
-        fix = unsafe_fix(f"set {field}: {text}", Insert(("training",), field, written))
+        fix = unsafe_fix(f"set `{field}: {text}`", Insert(("training",), field, written))
     elif value in HALVES and declared in HALVES:
         if context.uses_trainer:
             severity = RULE.severity
         why = AT_MOST_ONE
-        help_text = f"remove {name}, or set precision: {name} instead"
+        help_text = f"remove {name}, or set `precision: {name}` instead"
     return RULE.diagnostic(
         message,
         (*ARGUMENTS_ROUTE, name),
@@ -99,7 +99,7 @@ def _finding(context: LintContext, name: str, field: str, value: str | int) -> D
         severity=severity,
         why=why,
         help=help_text,
-        related=related_at(("training", field), f"{field} set here") if is_written else (),
+        related=related_at(("training", field), f"`{field}` set here") if is_written else (),
         fix=fix,
     )
 

@@ -8,7 +8,7 @@ transformers 4.20, and suggests the most similar one.
 ## Why
 
 `TrainingArguments(...)` fails with "got an unexpected keyword argument", after the environment was
-made and the model was loaded.
+created and the model was loaded.
 
 ## How to fix
 
@@ -23,7 +23,7 @@ its own model with it. Your program has to pass it to your model.
 
 from __future__ import annotations
 
-from provision.diagnostics import RoutePart, Severity
+from provision.diagnostics import Diagnostic, RoutePart, Severity
 from provision.rules.admitted_releases import transformers_releases
 from provision.rules.examples import TRAINER_SET
 from provision.rules.package_lines import find_line
@@ -53,19 +53,10 @@ def _check(context: LintContext) -> Findings:
     trl = find_line(context, "trl") is not None or is_known_dependency(context, "trl")
     for name in unknown:
         if name == _OF_THE_MODEL:
-            yield RULE.diagnostic(
-                f"{_OF_THE_MODEL} is an argument of the model, not of TrainingArguments; only the "
-                "verification uses it",
-                (*ARGUMENTS_ROUTE, _OF_THE_MODEL),
-                at=RoutePart.KEY,
-                severity=Severity.INFO,
-                why="The verification builds its own model with it and checks which attention "
-                "runs (R07).",
-                help="keep it, and pass it to from_pretrained or the configuration in your program",
-            )
+            yield _model_argument_finding()
             continue
         if (row := context.facts.subclass_arguments.get(name)) is not None:
-            if not (trl and row.of.endswith(" of trl")):
+            if not (trl and row.of.endswith(" in trl")):
                 yield RULE.diagnostic(
                     f"{row.argument} is an argument of {row.of}, not of TrainingArguments",
                     (*ARGUMENTS_ROUTE, row.argument),
@@ -86,9 +77,11 @@ def _check(context: LintContext) -> Findings:
         if meant:
             help_text = f"use {meant}"
         elif releases.includes_newer:
-            help_text = "correct the name, or remove it; a newer transformers may have it"
+            help_text = (
+                "correct the name or remove the argument, unless a newer transformers has it"
+            )
         yield RULE.diagnostic(
-            f"TrainingArguments has no argument {name} in any transformers from "
+            f"TrainingArguments has no argument {name} in any transformers release from "
             f"{context.facts.arguments_read[0]} to {context.facts.arguments_read[-1]}",
             (*ARGUMENTS_ROUTE, name),
             at=RoutePart.KEY,
@@ -99,8 +92,23 @@ def _check(context: LintContext) -> Findings:
         )
 
 
+def _model_argument_finding() -> Diagnostic:
+    return RULE.diagnostic(
+        f"{_OF_THE_MODEL} is an argument of the model, not of TrainingArguments; only the "
+        "verification uses it",
+        (*ARGUMENTS_ROUTE, _OF_THE_MODEL),
+        at=RoutePart.KEY,
+        severity=Severity.INFO,
+        why="The verification builds its own model with it and checks which attention runs (R07).",
+        help=(
+            "keep it, and in your program pass it to `from_pretrained` or to the model "
+            "configuration"
+        ),
+    )
+
+
 _OF_THE_MODEL = "attn_implementation"
-WHY = "TrainingArguments accepts no other names; those of a subclass belong in the program."
+WHY = "TrainingArguments accepts no other names. Arguments of a subclass belong in the program."
 
 
 RULE = Rule(

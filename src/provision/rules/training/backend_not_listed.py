@@ -8,7 +8,7 @@ backend is listed. A spec with unknown packages gives a warning until it is reso
 
 ## Why
 
-Keras 3 does not depend on a backend. Without its backend, `import keras` fails with
+Keras 3 does not install a backend. Without one, `import keras` fails with
 "ModuleNotFoundError: No module named 'tensorflow'". Colab has three backends preinstalled, so the
 same notebook works there and fails on other machines.
 
@@ -36,11 +36,11 @@ def _check(context: LintContext) -> Findings:
     name, route = BACKENDS[backend][0], _route(context)
     is_certain = context.resolved is not None or not has_unknown_packages(context)
     yield RULE.diagnostic(
-        f"Keras with the backend {backend} needs {name}, which is not {context.package_list}",
+        f"Keras with the {backend} backend needs {name}, which is not {context.package_list}",
         route,
         severity=None if is_certain else Severity.WARNING,
-        why="Keras 3 does not depend on a backend, and fails when it is imported.",
-        help=f"add {name} to `packages`, or set training.backend to one that is listed",
+        why="Keras 3 does not install a backend, and its import fails without one.",
+        help=f"add {name} to `packages`, or set `training.backend` to a backend that is listed",
         fix=add_package_fix(name, ""),
     )
 

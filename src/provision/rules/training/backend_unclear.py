@@ -11,11 +11,12 @@ does not use Keras.
 
 Keras reads KERAS_BACKEND, then the machine's own ~/.keras/keras.json, and takes tensorflow if
 neither names a backend. The same program then computes with different libraries on different
-machines, and each backend takes most of the GPU's memory for itself.
+machines, and each backend allocates most of the GPU's memory for itself.
 
 ## How to fix
 
-Set `training.backend` and remove KERAS_BACKEND, or set both to the same name. List one backend.
+Set `training.backend` and remove KERAS_BACKEND, or set both to the same name. List only one
+backend.
 """
 
 from __future__ import annotations
@@ -37,11 +38,12 @@ def _check(context: LintContext) -> Findings:
     if spec.framework() != "keras":
         if declared is not None:
             yield RULE.diagnostic(
-                f"backend: {declared} has no effect, because training uses {spec.framework()}",
+                f"`backend: {declared}` has no effect, because the training framework is "
+                f"{spec.framework()}",
                 backend,
                 severity=Severity.WARNING,
-                why="Only Keras has a choice of backends.",
-                help="remove backend, or set framework: keras",
+                why="Only Keras has different backends.",
+                help="remove `backend`, or set `framework: keras`",
             )
     elif variable is not None and variable not in BACKENDS:
         yield RULE.diagnostic(
@@ -52,9 +54,9 @@ def _check(context: LintContext) -> Findings:
         )
     elif declared is not None and variable is not None and declared != variable:
         yield RULE.diagnostic(
-            f"backend: {declared} contradicts {VARIABLE}={variable}",
+            f"`backend: {declared}` contradicts {VARIABLE}={variable}",
             backend,
-            why="Programs would compute with the backend of the variable.",
+            why="Programs would use the backend in the variable.",
             help=f"remove {VARIABLE}, or set both to the same backend",
             related=related_at(where, "set here"),
         )
@@ -69,13 +71,17 @@ def _check(context: LintContext) -> Findings:
             if "training" not in spec.model_fields_set:
                 edit = Insert((), "training", f"{{backend: {listed[0]}}}")
             yield RULE.diagnostic(
-                f"Keras can compute with {' and '.join(listed)}, and nothing chooses one of them",
+                f"Keras can compute with {' and '.join(listed)}, but none of them is chosen",
                 ("packages",),
                 severity=Severity.WARNING,
-                why=f"Keras takes tensorflow, or what ~/.keras/keras.json or {VARIABLE} names at "
-                f"each machine; {spec.backend()} is verified.",
-                help=f"set training.backend and {VARIABLE} under `env`, or list one backend",
-                fix=unsafe_fix(f"set training.backend: {listed[0]}", edit),
+                why=(
+                    "On each machine, Keras uses tensorflow unless ~/.keras/keras.json or "
+                    f"{VARIABLE} names another backend; the verification uses {spec.backend()}."
+                ),
+                help=(
+                    f"set `training.backend`, and {VARIABLE} under `env`, or list only one backend"
+                ),
+                fix=unsafe_fix(f"set `training.backend: {listed[0]}`", edit),
             )
 
 

@@ -35,8 +35,8 @@ def find_best_model_mismatch(arguments: Mapping[str, Any]) -> BestModelMismatch 
     evaluate = arguments.get("eval_steps", arguments.get("logging_steps", _STEPS))
     if saving not in ("best", evaluation):
         message = (
-            "load_best_model_at_end needs equal strategies for saving and evaluation, but "
-            f"save_strategy is {saving} and eval_strategy is {evaluation}"
+            "`load_best_model_at_end` needs the same strategy for saving and for evaluation, "
+            f"but save_strategy is {saving} and eval_strategy is {evaluation}"
         )
         if evaluation == "no":
             return BestModelMismatch(message, "eval_strategy", saving)

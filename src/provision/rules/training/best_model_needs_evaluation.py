@@ -46,14 +46,14 @@ def _check(context: LintContext) -> Findings:
         edit: Edit = Insert(ARGUMENTS_ROUTE, name, f'"{value}"')
         if name in arguments:
             edit = Replace(RouteLocation((*ARGUMENTS_ROUTE, name)), f'"{value}"')
-        fix = unsafe_fix(f"set {name}: {value}", edit)
+        fix = unsafe_fix(f"set `{name}: {value}`", edit)
         keys = [key for key in EVALUATION_KEYS if key in arguments]
         related = related_at((*ARGUMENTS_ROUTE, keys[0]), "evaluation set here") if keys else ()
     yield RULE.diagnostic(
         mismatch.message,
         (*ARGUMENTS_ROUTE, "load_best_model_at_end"),
         why=WHY,
-        help=f"set {name}: {value}",
+        help=f"set `{name}: {value}`",
         related=related,
         fix=fix,
     )

@@ -1,4 +1,4 @@
-"""torch.compile of the requested torch does not run on the requested Python.
+"""torch.compile in the requested torch does not run on the requested Python.
 
 ## What it does
 
@@ -45,16 +45,16 @@ def _check(context: LintContext) -> Findings:
     if require_version(newest) >= require_version(row.first):
         return
     yield RULE.diagnostic(
-        f"torch_compile: true needs torch {row.first} on Python {row.python}, but "
+        f"`torch_compile: true` needs torch {row.first} on Python {row.python}, but "
         f"{releases.requested} allows at most {newest}",
         ROUTE,
         evidence=row.evidence,
         why="Older releases have wheels for this Python, but their torch.compile raises a "
         "RuntimeError.",
-        help=f"use torch>={row.first}, use an older Python, or set torch_compile: false",
+        help=f"use torch>={row.first} or an older Python, or set `torch_compile: false`",
         related=related_at(releases.route, "torch requested here")
         + related_at(("python",), "Python requested here"),
-        fix=replace_fix("set torch_compile: false", ROUTE, "false"),
+        fix=replace_fix("set `torch_compile: false`", ROUTE, "false"),
     )
 
 

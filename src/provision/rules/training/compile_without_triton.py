@@ -35,7 +35,7 @@ from provision.rules.rule import (
 from provision.spec import Platform
 
 ROUTE = ("training", "torch_compile")
-_FIX = replace_fix("set torch_compile: false", ROUTE, "false")
+_FIX = replace_fix("set `torch_compile: false`", ROUTE, "false")
 
 
 def _check(context: LintContext) -> Findings:
@@ -46,12 +46,14 @@ def _check(context: LintContext) -> Findings:
         yield from _windows_findings(context)
     elif context.package_names.isdisjoint(("torch", "pytorch")):
         yield RULE.diagnostic(
-            "torch_compile: true needs torch, which is not among the resolved packages",
+            "`torch_compile: true` needs torch, which is not among the resolved packages",
             ROUTE,
             severity=Severity.WARNING,
-            why="Without torch nothing can be compiled, so the verification skips the checks of "
-            "torch.compile.",
-            help="add torch to `packages`, or set torch_compile: false",
+            why=(
+                "Without torch nothing can be compiled, so the verification skips the "
+                "torch.compile checks."
+            ),
+            help="add torch to `packages`, or set `torch_compile: false`",
         )
 
 
@@ -67,12 +69,12 @@ def _old_card_findings(context: LintContext) -> Findings:
         if card is None or require_version(card.cc) >= require_version(floor.cc_min):
             continue
         yield RULE.diagnostic(
-            f"torch_compile: true needs compute capability {floor.cc_min}, but "
+            f"`torch_compile: true` needs compute capability {floor.cc_min} or higher, but "
             f"{target.gpu_settings.gpu.type} has {card.cc}",
             ROUTE,
             evidence=floor.evidence,
             why="torch.compile generates triton code, and triton does not support older GPUs.",
-            help="set torch_compile: false, or use a newer GPU",
+            help="set `torch_compile: false`, or use a newer GPU",
             related=related_at(route, "GPU requested here"),
             fix=_FIX,
         )
@@ -86,11 +88,12 @@ def _windows_findings(context: LintContext) -> Findings:
     if Platform.WINDOWS_X86_64 in context.facts.platforms["triton"].platforms:
         return
     yield RULE.diagnostic(
-        f"torch_compile: true needs triton, which has no wheel for {Platform.WINDOWS_X86_64.value}",
+        "`torch_compile: true` needs triton, which has no wheel for "
+        f"{Platform.WINDOWS_X86_64.value}",
         ROUTE,
         severity=Severity.WARNING,
         why='torch.compile fails with "Cannot find a working triton installation" on Windows.',
-        help="set torch_compile: false, or remove Windows from `platforms` and use WSL2",
+        help="set `torch_compile: false`, or remove Windows from `platforms` and use WSL2",
         related=related_at(("platforms",), "platforms of the lock"),
         fix=_FIX,
     )

@@ -8,12 +8,12 @@ that target: `cuda_toolkit`, or the toolkit of a Colab runtime.
 ## Why
 
 The fused and CPU optimizers (FusedAdam, and DeepSpeedCPUAdam if the optimizer is offloaded) and
-asynchronous I/O are not part of the package: nvcc of torch's CUDA major compiles them on the
-machine, with ninja and a host compiler. ZeRO with an optimizer of torch needs none of them.
+asynchronous I/O are not part of the package: nvcc for torch's major CUDA version compiles them on
+the machine, with ninja and a host compiler. ZeRO with a torch optimizer does not need them.
 
 ## How to fix
 
-Install a CUDA toolkit of the wheels' CUDA version on the device, or use an optimizer of torch
+Install the CUDA toolkit for the wheels' CUDA version on the device, or use a torch optimizer
 (`zero_allow_untested_optimizer` in DeepSpeed's configuration).
 """
 
@@ -36,15 +36,17 @@ def _check(context: LintContext) -> Findings:
     if not cudas:
         return
     versions = [cuda for cuda in cudas if cuda not in ("auto", "none")]
-    toolkit = "a CUDA toolkit of the version that torch is built for"
+    toolkit = "the CUDA toolkit of the version that torch is built for"
     if versions:
         toolkit = f"the CUDA toolkit {versions[0]}"
     yield RULE.diagnostic(
-        f"strategy: {strategy} may need nvcc: DeepSpeed compiles its own optimizers at first use",
+        f"`strategy: {strategy}` may need nvcc: DeepSpeed compiles its own optimizers on first use",
         ("training", "strategy"),
-        why="FusedAdam, DeepSpeedCPUAdam (offloading) and asynchronous I/O are compiled on the "
-        "machine; the optimizers of torch need none of them.",
-        help=f"install {toolkit} on the device, or use an optimizer of torch",
+        why=(
+            "FusedAdam, DeepSpeedCPUAdam (for offloading) and asynchronous I/O are compiled on "
+            "the machine; torch optimizers do not need nvcc."
+        ),
+        help=f"install {toolkit} on the device, or use a torch optimizer",
     )
 
 

@@ -41,11 +41,14 @@ def _check(context: LintContext) -> Findings:
     if not (context.uses_trainer or "accelerate" in names) or not names.isdisjoint(BACKENDS):
         return
     yield RULE.diagnostic(
-        "precision: fp8 needs torchao or transformer-engine, but neither is "
+        "`precision: fp8` needs torchao or transformer-engine, but neither is "
         f"{context.package_list}",
         ("training", "precision"),
-        why="accelerate trains in fp8 through one of them, and fails if neither is installed.",
-        help="add torchao to `packages`, or set precision: bf16",
+        why=(
+            "accelerate trains in fp8 with one of these packages, and fails if neither is "
+            "installed."
+        ),
+        help="add torchao to `packages`, or set `precision: bf16`",
         fix=add_package_fix("torchao", ""),
     )
 

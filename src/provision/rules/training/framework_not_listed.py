@@ -12,8 +12,8 @@ The program fails at its first import, and the verification cannot train: it onl
 
 ## How to fix
 
-Add the package, or correct `framework`. Without `framework`, provision takes what the listed
-packages imply.
+Add the package, or correct `framework`. Without `framework`, provision uses the framework that the
+listed packages imply.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ def _check(context: LintContext) -> Findings:
         return
     is_certain = context.resolved is not None or not has_unknown_packages(context)
     yield RULE.diagnostic(
-        f"framework: {framework} needs {names[0]}, which is not {context.package_list}",
+        f"`framework: {framework}` needs {names[0]}, which is not {context.package_list}",
         ("training", "framework"),
         severity=None if is_certain else Severity.WARNING,
         why="The program fails when it imports the framework, and no training run can be verified.",
-        help=f"add {names[0]} to `packages`, or set another framework",
+        help=f"add {names[0]} to `packages`, or set a different `framework`",
         fix=add_package_fix(names[0], ""),
     )
 

@@ -39,27 +39,28 @@ def _check(context: LintContext) -> Findings:
         edit = Insert(("training",), "strategy", "ddp")
     else:
         edit = Insert((), "training", "{strategy: ddp}")
-    fix = unsafe_fix("set strategy: ddp", edit)
+    fix = unsafe_fix("set `strategy: ddp`", edit)
     gpus = {device.gpu_route: device.gpu for device in context.devices if device.gpu.count > 1}
     for route, gpu in gpus.items():
         if not context.facts.card(gpu.type):
             continue
         if training.launcher in ("torchrun", "accelerate"):
             yield RULE.diagnostic(
-                f"launcher: {training.launcher} starts one process for each of {gpu.count} GPUs, "
-                "but strategy is none",
+                f"`launcher: {training.launcher}` starts one process for each of {gpu.count} "
+                "GPUs, but `strategy` is `none`",
                 ("training", "launcher"),
                 severity=Severity.INFO,
-                why="This is effectively ddp, but the memory estimate and the rules go by "
-                "`strategy`.",
+                why=(
+                    "This is effectively ddp, but the memory estimate and the rules use `strategy`."
+                ),
                 help=fix.title,
                 related=related_at(route, "GPUs requested here"),
                 fix=fix,
             )
             continue
-        use = "uses one of them"
+        use = "uses only one of them"
         severity = Severity.INFO
-        why = "The other GPUs stay idle, and you pay for them."
+        why = "The other GPUs stay idle, but you pay for them."
         if context.uses_trainer:
             use = "uses them through DataParallel"
             severity = RULE.severity
@@ -68,7 +69,7 @@ def _check(context: LintContext) -> Findings:
                 "the batch size."
             )
         yield RULE.diagnostic(
-            f"{gpu.count} GPUs are requested, but strategy: none {use}",
+            f"{gpu.count} GPUs are requested, but `strategy: none` {use}",
             route,
             severity=severity,
             why=why,

@@ -7,8 +7,8 @@ There is no finding with Lightning, which starts its processes itself.
 
 ## Why
 
-ddp, fsdp and ZeRO divide work between processes. A single process uses one GPU, or falls back to
-DataParallel.
+ddp, fsdp and ZeRO divide work between processes. A single process uses only one GPU, or falls back
+to DataParallel.
 
 ## How to fix
 
@@ -31,14 +31,14 @@ def _check(context: LintContext) -> Findings:
     if starts_processes(context) or context.resolved is not None:
         return
     yield RULE.diagnostic(
-        f"launcher: python starts one process, but strategy: {training.strategy} needs one "
-        f"for each of {several[0].gpu.count} GPUs",
+        f"`launcher: python` starts a single process, but `strategy: {training.strategy}` needs "
+        f"one process for each of {several[0].gpu.count} GPUs",
         ("training", "launcher"),
-        why="A single process uses one GPU, or falls back to DataParallel.",
-        help="set launcher: torchrun or launcher: accelerate",
+        why="A single process uses only one GPU, or falls back to DataParallel.",
+        help="set `launcher: torchrun` or `launcher: accelerate`",
         related=related_at(("training", "strategy"), "strategy set here")
         + related_at(several[0].gpu_route, "GPUs requested here"),
-        fix=replace_fix("set launcher: torchrun", ("training", "launcher"), "torchrun"),
+        fix=replace_fix("set `launcher: torchrun`", ("training", "launcher"), "torchrun"),
     )
 
 

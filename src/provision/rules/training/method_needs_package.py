@@ -58,7 +58,7 @@ def _check(context: LintContext) -> Findings:
     for name in NEEDS[method]:
         if name not in provided:
             yield RULE.diagnostic(
-                f"method: {method} needs {name}, which is not {context.package_list}",
+                f"`method: {method}` needs {name}, which is not {context.package_list}",
                 ("training", "method"),
                 severity=None if context.resolved else Severity.WARNING,
                 why="It is not a dependency of transformers or of another listed package.",

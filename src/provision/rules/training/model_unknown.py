@@ -1,4 +1,4 @@
-"""training.model.id names a model whose sizes are not known.
+"""training.model.id names a model whose size is unknown.
 
 ## What it does
 
@@ -42,11 +42,11 @@ def _check(context: LintContext) -> Findings:
         similar = get_close_matches(model.id.lower(), models, n=3)
         names = ", ".join(models[name].id for name in similar)
         yield RULE.diagnostic(
-            f"the sizes of {model.id} are not known",
+            f"the size of {model.id} is unknown",
             ("training", "model", "id"),
             severity=Severity.UNKNOWN,
-            why="The memory of this training cannot be estimated.",
-            help="set parameters, hidden_size and layers under training.model"
+            why="The memory that training needs cannot be estimated.",
+            help="set `parameters`, `hidden_size` and `layers` under `training.model`"
             + (f"; known models: {names}" if names else ""),
         )
     elif known is not None and model.parameters is not None:
@@ -57,7 +57,7 @@ def _check(context: LintContext) -> Findings:
                 ("training", "model", "parameters"),
                 evidence=known.evidence,
                 why="The memory estimate uses the declared number.",
-                help="remove parameters, or correct id",
+                help="remove `parameters`, or correct `id`",
                 source=known.evidence.source,
             )
 

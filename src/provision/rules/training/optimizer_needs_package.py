@@ -9,11 +9,11 @@ the set is resolved.
 
 ## Why
 
-Trainer imports it when training starts, and fails with an ImportError.
+Trainer imports the package when training starts, and fails with an ImportError.
 
 ## How to fix
 
-Add the package that the finding names, or use an optimizer of torch.
+Add the package that the finding names, or use a torch optimizer.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ def _check(context: LintContext) -> Findings:
     if name not in NOT_ON_INDEX and (training.method, name) != ("qlora", "bitsandbytes"):
         fix = add_package_fix(name, "")
     yield RULE.diagnostic(
-        f"optimizer: {training.optimizer} needs {name}, which is not {context.package_list}",
+        f"`optimizer: {training.optimizer}` needs {name}, which is not {context.package_list}",
         ("training", "optimizer"),
         severity=severity,
-        why="Trainer imports it when training starts.",
-        help=f"add {name} to `packages`, or use an optimizer of torch such as adamw_torch",
+        why="Trainer imports the package when training starts.",
+        help=f"add {name} to `packages`, or use a torch optimizer such as adamw_torch",
         fix=fix,
     )
 

@@ -7,11 +7,11 @@ For a ZeRO strategy, looks for the deepspeed package, and for FSDP, for a torch 
 
 ## Why
 
-Training fails at its start: "DeepSpeed is not installed", or "FSDP requires PyTorch >= 2.1.0".
+Training fails at startup: "DeepSpeed is not installed", or "FSDP requires PyTorch >= 2.1.0".
 
 ## How to fix
 
-Add `{name: deepspeed, build: true}` (it is published as source only), or use a newer torch.
+Add `{name: deepspeed, build: true}` (it is published only as source), or use a newer torch.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ def _check(context: LintContext) -> Findings:
     strategy = context.spec.training.strategy
     if strategy.startswith("deepspeed") and not _has_deepspeed(context):
         yield RULE.diagnostic(
-            f"strategy: {strategy} needs deepspeed, which is not {context.package_list}",
+            f"`strategy: {strategy}` needs deepspeed, which is not {context.package_list}",
             STRATEGY,
             why="Training fails at startup, because DeepSpeed is not installed.",
-            help="add {name: deepspeed, build: true} to `packages`",
+            help="add `{name: deepspeed, build: true}` to `packages`",
             fix=unsafe_fix(
                 "add deepspeed", Insert(("packages",), None, "{name: deepspeed, build: true}")
             ),
@@ -57,12 +57,12 @@ def _check(context: LintContext) -> Findings:
             severity = Severity.WARNING
             why = f"accelerate accepts {floor.refused_below}, but does not support it."
         yield RULE.diagnostic(
-            f"strategy: {strategy} needs {floor.package}>={floor.version}, but "
+            f"`strategy: {strategy}` needs {floor.package}>={floor.version}, but "
             f"{package.description} is {context.chosen}",
             origin_route(context, package, STRATEGY),
             severity=severity,
             why=why,
-            help=f"use {floor.package}>={floor.version}, or set strategy: ddp",
+            help=f"use {floor.package}>={floor.version}, or set `strategy: ddp`",
             related=related_at(STRATEGY, "strategy set here"),
             fix=set_version_fix(context, package, f">={floor.version}"),
         )

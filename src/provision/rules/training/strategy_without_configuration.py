@@ -9,7 +9,7 @@ verifies and exports is `accelerate launch`, with a configuration that enables t
 ## Why
 
 Trainer uses ZeRO only with a configuration, `deepspeed: zero2.json`, and FSDP only with `fsdp`.
-Without them it trains with plain ddp: every GPU then holds the whole model, and the memory
+Without them it trains with plain ddp: every GPU then holds the complete model, and the memory
 estimate, which uses `strategy`, is too low.
 
 ## How to fix
@@ -39,13 +39,17 @@ def _check(context: LintContext) -> Findings:
     if not several or training.launcher in ("auto", "accelerate"):
         return
     yield RULE.diagnostic(
-        f"strategy: {strategy} needs the argument {argument}, which is not under "
+        f"`strategy: {strategy}` needs the argument `{argument}`, which is not under "
         "`training.arguments`",
         ROUTE,
-        why="Without it Trainer uses plain ddp, unless the program sets it or accelerate "
-        "launch starts it with a configuration.",
-        help=f"set launcher: accelerate, or add {argument}: "
-        f"{'zero.json' if argument == 'deepspeed' else 'true'} to `training.arguments`",
+        why=(
+            "Without it, Trainer uses plain ddp, unless the program sets the argument or "
+            "`accelerate launch` passes a configuration."
+        ),
+        help=(
+            f"set `launcher: accelerate`, or add `{argument}: "
+            f"{'zero.json' if argument == 'deepspeed' else 'true'}` to `training.arguments`"
+        ),
     )
 
 

@@ -35,15 +35,15 @@ def _check(context: LintContext) -> Findings:
     why = "There is nothing to distribute, and no memory to save."
     if strategy.startswith("deepspeed") and device.is_nvidia:
         severity = Severity.INFO
-        why = "On one GPU it helps only if it offloads to the CPU."
+        why = "On one GPU, this strategy helps only if it offloads to the CPU."
     yield RULE.diagnostic(
-        f"strategy: {strategy} is for several GPUs, but the target has {devices_text}",
+        f"`strategy: {strategy}` is for several GPUs, but the target has {devices_text}",
         ("training", "strategy"),
         severity=severity,
         why=why,
-        help="set strategy: none, or request more GPUs",
+        help="set `strategy: none`, or request more GPUs",
         related=related_at(device.gpu_route, "requested here"),
-        fix=replace_fix("set strategy: none", ("training", "strategy"), "none"),
+        fix=replace_fix("set `strategy: none`", ("training", "strategy"), "none"),
     )
 
 

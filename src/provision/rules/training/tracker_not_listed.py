@@ -6,7 +6,7 @@ Looks up the package of each tracker under `report_to`.
 
 ## Why
 
-Trainer fails at its start: "WandbCallback requires wandb to be installed".
+Trainer fails at startup: "WandbCallback requires wandb to be installed".
 
 ## How to fix
 
@@ -38,12 +38,12 @@ def _check(context: LintContext) -> Findings:
             continue
         package = known.packages[0]
         yield RULE.diagnostic(
-            f"report_to: {name} needs {' or '.join(known.packages)}, which is not "
+            f"`report_to: {name}` needs {' or '.join(known.packages)}, which is not "
             f"{context.package_list}",
             (*ARGUMENTS_ROUTE, "report_to"),
             severity=None if context.resolved else Severity.WARNING,
             why=f"Trainer fails at startup, because {package} is not installed.",
-            help=f"add {package} to `packages`, or remove {name} from report_to",
+            help=f"add {package} to `packages`, or remove {name} from `report_to`",
             fix=add_package_fix(package, ""),
         )
 

@@ -34,10 +34,14 @@ def _check(context: LintContext) -> Findings:
             f"target {target.name} has no bucket",
             target.route,
             at=RoutePart.KEY,
-            why="The setup program and the report are transferred through a bucket; plan refuses a "
-            "target without one.",
-            help="create one (gcloud storage buckets create gs://NAME "
-            f"--location={next(regions, 'REGION')}) and set bucket: gs://NAME/provision",
+            why=(
+                "The setup program and the report are transferred through a bucket, so `plan` "
+                "refuses a target without one."
+            ),
+            help=(
+                "create a bucket with `gcloud storage buckets create gs://NAME "
+                f"--location={next(regions, 'REGION')}`, and set `bucket: gs://NAME/provision`"
+            ),
         )
 
 

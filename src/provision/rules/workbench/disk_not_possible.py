@@ -2,7 +2,7 @@
 
 ## What it does
 
-Finds disk types that an instance cannot boot from, and sizes above the maximum of a disk.
+Finds disk types that an instance cannot boot from, and sizes above the maximum disk size.
 
 ## Why
 
@@ -10,7 +10,7 @@ Google Cloud rejects the instance.
 
 ## How to fix
 
-Use another type for the boot disk, and keep fast storage for the data disk.
+Use a different type for the boot disk, and keep fast storage for the data disk.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _check(context: LintContext) -> Findings:
                 f"a disk of type {kind.type} cannot be a boot disk",
                 route,
                 evidence=kind.evidence,
-                why="It can only be a data disk.",
+                why="This type can only be a data disk.",
                 help=f"{fix.title} for the boot disk, and use {kind.type} for the data disk",
                 fix=fix,
             )

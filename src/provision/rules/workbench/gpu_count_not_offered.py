@@ -11,7 +11,7 @@ the requested GPUs.
 
 ## How to fix
 
-Request a number of GPUs that a machine type has, or set the reservation of the machine.
+Request a number of GPUs that a machine type has, or set the machine's reservation.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _check(context: LintContext) -> Findings:
         offered = available_gpu_counts(context.facts, card, reserved=fields.reservation is not None)
         if count in offered:
             continue
-        message = f"no Workbench machine type has {count} x {card.name}"
+        message = f"there is no Workbench machine type with {count} x {card.name}"
         options = []
         reservable = available_gpu_counts(context.facts, card, reserved=True)
         if count in reservable:
@@ -50,8 +50,8 @@ def _check(context: LintContext) -> Findings:
             message,
             target.gpu_settings.gpu_route,
             evidence=card.evidence,
-            why="machine_type: auto has nothing to choose from.",
-            help=", or ".join(options) or "use another GPU",
+            why="`machine_type: auto` has nothing to choose from.",
+            help=", or ".join(options) or "use a different GPU",
             related=related_kind(target),
         )
 

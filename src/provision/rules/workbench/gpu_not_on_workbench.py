@@ -2,7 +2,7 @@
 
 ## What it does
 
-Looks up the GPU among the accelerators of Workbench's API, and reports GPUs that are no longer
+Looks up the GPU among the accelerators in Workbench's API, and reports GPUs that are no longer
 available for new machines.
 
 ## Why
@@ -31,8 +31,8 @@ def _check(context: LintContext) -> Findings:
         card = target.card
         settings = target.gpu_settings
         if settings.gpu.type == "mps":
-            problem = "gpu: mps is Apple silicon, which Google Cloud does not offer"
-            help_text = "set another gpu at this target, or gpu: none"
+            problem = "`gpu: mps` is Apple silicon, which Google Cloud does not offer"
+            help_text = "set a different GPU or `gpu: none` on this target"
         elif card is not None and not is_available(card):
             problem = (
                 f"{card.name} {UNAVAILABLE_STATUS.get(card.status, 'is not offered by Workbench')}"

@@ -30,11 +30,11 @@ def _check(context: LintContext) -> Findings:
         route = target.route_to("gpu_driver")
         fix = set_field_fix(context, route, "true")
         yield RULE.diagnostic(
-            f"{target.gpu_settings.gpu} requested, but gpu_driver: false leaves it without a "
-            "driver",
+            f"{target.gpu_settings.gpu} is requested, but `gpu_driver: false` leaves it without "
+            "a driver",
             route,
             why="Workbench then installs no driver, and torch finds no GPU.",
-            help=f"{fix.title}, or remove gpu_driver",
+            help=f"{fix.title}, or remove `gpu_driver`",
             related=related_gpu(target),
             fix=fix,
         )

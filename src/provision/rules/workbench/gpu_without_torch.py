@@ -2,7 +2,7 @@
 
 ## What it does
 
-At Workbench targets with a GPU, looks for torch, or the jax or TensorFlow of `training.framework`,
+On Workbench targets with a GPU, looks for torch, or the jax or TensorFlow of `training.framework`,
 among the packages, among their known dependencies, and in the resolved set. In a spec that is not
 resolved yet this is a warning, as an unknown package may depend on one of them.
 
@@ -14,7 +14,7 @@ of them nothing would show that the GPU works, so `plan` refuses.
 
 ## How to fix
 
-Add the one that you train with to `packages`, or set `gpu: none`.
+Add the framework you train with to `packages`, or set `gpu: none`.
 """
 
 from __future__ import annotations
@@ -44,13 +44,15 @@ def _check(context: LintContext) -> Findings:
             context.spec.packages or context.spec.conda_packages
         )
         yield RULE.diagnostic(
-            f"target {target.name} has gpu: {device.gpu}, but none of torch, jax and "
+            f"target {target.name} has `gpu: {device.gpu}`, but none of torch, jax and "
             f"TensorFlow is {context.package_list}",
             device.gpu_route,
             severity=None if is_certain else Severity.WARNING,
-            why="Only a program that computes on the GPU shows that it works, and plan refuses a "
-            "GPU that cannot be tested.",
-            help="add the one that you train with to packages, or set gpu: none",
+            why=(
+                "Only a computation on the GPU proves that the GPU works, so `plan` refuses a GPU "
+                "that cannot be tested."
+            ),
+            help="add the framework you train with to `packages`, or set `gpu: none`",
             related=related_kind(target),
         )
 
@@ -59,7 +61,7 @@ RULE = Rule(
     id="GCP022",
     name="gpu-without-torch",
     severity=Severity.ERROR,
-    sources=("provision's own verification: what computes on a card is torch, jax or TensorFlow",),
+    sources=("provision's own verification: it tests a GPU with torch, jax or TensorFlow",),
     check=_check,
     reads_settings=True,
     bad=(

@@ -7,8 +7,8 @@ that is started by torchrun or accelerate, outside a notebook.
 
 ## Why
 
-Only activity of Jupyter's kernels counts as use. Load on the CPU or GPU does not: a run in a
-terminal is stopped in the middle when nobody uses a notebook.
+Only Jupyter kernel activity counts as use; CPU or GPU load does not. A run in a terminal is
+therefore stopped in the middle when nobody is using a notebook.
 
 ## How to fix
 
@@ -47,9 +47,9 @@ def _check(context: LintContext) -> Findings:
             near = f"{least:g}m" if seconds < least * 60 else f"{most / 60:g}h"
             fix = set_field_fix(context, route, near)
             yield RULE.diagnostic(
-                f"idle_shutdown: {idle} is outside the range of {least:g} to {most:g} minutes",
+                f"`idle_shutdown: {idle}` is outside the range of {least:g} to {most:g} minutes",
                 route,
-                why="Workbench rejects it.",
+                why="Workbench rejects the value.",
                 help=fix.title,
                 fix=fix,
             )
@@ -59,10 +59,11 @@ def _check(context: LintContext) -> Findings:
                 "without a busy kernel",
                 route,
                 severity=Severity.INFO,
-                why="Only activity of Jupyter's kernels counts as use; load on the CPU or GPU does "
-                "not.",
-                help="set idle_shutdown longer than the longest run, or remove it and limit the "
-                "cost with max_lifetime",
+                why="Only Jupyter kernel activity counts as use; CPU or GPU load does not.",
+                help=(
+                    "set `idle_shutdown` longer than the longest run, or remove it and limit "
+                    "the cost with `max_lifetime`"
+                ),
                 related=related_at(("training", "launcher"), "launcher set here"),
             )
 

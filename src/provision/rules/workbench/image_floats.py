@@ -6,8 +6,8 @@ Finds Workbench targets that name a family of images instead of an image, or nei
 
 ## Why
 
-New images of a family are published about weekly, with different drivers and libraries. Two
-instances of one spec differ if they were created on different days.
+New images in a family are published about every week, with different drivers and libraries. Two
+instances from the same spec differ if they were created on different days.
 
 ## How to fix
 
@@ -31,8 +31,8 @@ def _check(context: LintContext) -> Findings:
         image = target.image
         if name is None:
             problem = (
-                f"target {target.name} sets no image, so it gets the newest one on the day it is "
-                "created"
+                f"target {target.name} does not set an image, so it gets the newest one on the "
+                "day it is created"
             )
             family = newest_image_family(context.facts)
         elif (
@@ -41,7 +41,9 @@ def _check(context: LintContext) -> Findings:
             and image.kind == "workbench"
             and not split_image_name(name)[1]
         ):
-            problem = f"{name} is an image family, so the newest image of the day is used"
+            problem = (
+                f"{name} is an image family, so the newest image on the day of creation is used"
+            )
             family = name
         else:
             continue
@@ -49,11 +51,14 @@ def _check(context: LintContext) -> Findings:
             problem,
             target.route if name is None else target.route_to("image"),
             at=RoutePart.KEY if name is None else RoutePart.VALUE,
-            why="New images of a family are published about weekly, with different drivers and "
-            "libraries.",
-            help="set image to the name that this prints: gcloud compute images "
-            f"describe-from-family {family} --project=cloud-notebooks-managed "
-            '--format="value(name)"',
+            why=(
+                "New images in a family are published about every week, with different drivers "
+                "and libraries."
+            ),
+            help=(
+                "set `image` to the name printed by `gcloud compute images describe-from-family "
+                f'{family} --project=cloud-notebooks-managed --format="value(name)"'
+            ),
         )
 
 

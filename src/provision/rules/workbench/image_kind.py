@@ -2,8 +2,8 @@
 
 ## What it does
 
-Finds images that are not Workbench images: container images, the host of containers, and Deep
-Learning VM images.
+Finds images that are not Workbench images: container images, the host image for containers, and
+Deep Learning VM images.
 
 ## Why
 
@@ -12,7 +12,7 @@ and tag, and run on a host that the service chooses.
 
 ## How to fix
 
-Use an image of a Workbench family.
+Use an image from a Workbench family.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from provision.rules.workbench_instances import newest_image_family
 
 _KINDS = {
     "container": "a container image",
-    "container-host": "the host image of containers",
+    "container-host": "the host image for containers",
     "dlvm": "a Deep Learning VM image",
 }
 
@@ -36,10 +36,10 @@ def _check(context: LintContext) -> Findings:
         if image is None or image.kind not in _KINDS:
             continue
         severity = None
-        why = "It is not a virtual machine image."
+        why = "This is not a virtual machine image."
         if image.kind == "dlvm":
             severity = Severity.WARNING
-            why = "Without the Workbench agent the instance never becomes active."
+            why = "Without the Workbench agent, the instance never becomes active."
         yield RULE.diagnostic(
             f"{image.family} is {_KINDS[image.kind]}, but instances start from Workbench images",
             target.route_to("image"),

@@ -9,11 +9,11 @@ spec gets the same findings tomorrow.
 ## Why
 
 The family that most samples name has an old system, Python and CUDA. An image out of support gets
-no security updates; an unavailable one cannot be started.
+no security updates, and an instance cannot start from an unavailable image.
 
 ## How to fix
 
-Use an image of the newest family.
+Use an image from the newest family.
 """
 
 from __future__ import annotations

@@ -2,11 +2,11 @@
 
 ## What it does
 
-Takes the family out of the image's name and looks it up in the table of images.
+Reads the family from the image's name and looks it up in the table of images.
 
 ## Why
 
-Its Python, C library, CUDA and driver are unknown, so no rule can check what runs on it.
+Its Python, C library, CUDA and driver are unknown, so the rules cannot check what runs on it.
 
 ## How to fix
 
@@ -35,11 +35,15 @@ def _check(context: LintContext) -> Findings:
         yield RULE.diagnostic(
             f"unknown image {name}" + (f"; the nearest family is {meant}" if meant else ""),
             target.route_to("image"),
-            why="Its Python, C library, CUDA and driver are unknown, so no rule can check what "
-            "runs on it.",
-            help="list the images with: gcloud compute images list "
-            "--project=cloud-notebooks-managed --show-deprecated "
-            "--filter=name~workbench-instances",
+            why=(
+                "Its Python, C library, CUDA and driver are unknown, so the rules cannot check "
+                "what runs on it."
+            ),
+            help=(
+                "list the images with `gcloud compute images list "
+                "--project=cloud-notebooks-managed --show-deprecated "
+                "--filter=name~workbench-instances`"
+            ),
         )
 
 

@@ -3,7 +3,7 @@
 ## What it does
 
 The name of an instance consists of the names of spec and target, `NAME-TARGET`. Compute Engine
-requires a letter first and at most 63 characters.
+requires that it starts with a letter and has at most 63 characters.
 
 ## Why
 
@@ -32,11 +32,11 @@ def _check(context: LintContext) -> Findings:
         name = f"{context.spec.name}-{target.name}"
         excess = len(name) - LONGEST
         if name[0].isdigit() and number == 0:
-            problem = "but a name must start with a letter"
-            help_text = f"set name: env-{context.spec.name}"
+            problem = "but the name must start with a letter"
+            help_text = f"set `name: env-{context.spec.name}`"
         elif excess > 0:
             problem = f"which has {len(name)} characters; the limit is {LONGEST}"
-            help_text = f"shorten the name of the spec or of the target by {excess}"
+            help_text = f"shorten the name of the spec or the target by {excess}"
         else:
             continue
         location = RouteLocation(target.route, RoutePart.KEY)
@@ -45,7 +45,7 @@ def _check(context: LintContext) -> Findings:
             f"the instance would be named {name}, {problem}",
             ("name",) if is_written else target.route,
             at=RoutePart.VALUE if is_written else RoutePart.KEY,
-            why="Google Cloud rejects such a name.",
+            why="Google Cloud rejects the instance.",
             help=help_text,
             related=(RelatedLocation(location, "name of the target"),) if is_written else (),
         )

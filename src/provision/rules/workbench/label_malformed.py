@@ -2,7 +2,7 @@
 
 ## What it does
 
-Checks the form of labels: keys of lower-case letters, digits, hyphens and underscores that start
+Checks the form of labels: keys of lowercase letters, digits, hyphens and underscores that start
 with a letter, values of the same characters, 63 characters each, 64 labels together. Reports labels
 that Workbench sets itself.
 
@@ -59,12 +59,12 @@ def _check(context: LintContext) -> Findings:
                 )
             if key in context.facts.reserved_labels:
                 yield RULE.diagnostic(
-                    f"Workbench sets the label {key} itself",
+                    f"the label {key} is set by Workbench",
                     route,
                     at=RoutePart.KEY,
                     severity=Severity.WARNING,
                     why="Workbench overwrites this value.",
-                    help="use another key",
+                    help="use a different key",
                 )
         excess = len(fields.labels) - MOST
         if excess > 0:

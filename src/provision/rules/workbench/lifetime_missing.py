@@ -6,12 +6,12 @@ Finds Workbench targets with a GPU and without `max_lifetime`.
 
 ## Why
 
-A forgotten instance costs money until somebody notices it. The idle shutdown does not stop an
+A forgotten instance costs money until somebody notices. The idle shutdown does not stop an
 instance whose kernel is busy, or whose notebook was left open.
 
 ## How to fix
 
-Set `max_lifetime` to the longest time that the work may take.
+Set `max_lifetime` to the longest time the work may take.
 """
 
 from __future__ import annotations
@@ -28,12 +28,13 @@ def _check(context: LintContext) -> Findings:
         if fields.max_lifetime is not None or not target.gpu_settings.is_nvidia:
             continue
         yield RULE.diagnostic(
-            f"target {target.name} has {target.gpu_settings.gpu} but no max_lifetime",
+            f"target {target.name} requests {target.gpu_settings.gpu}, but `max_lifetime` is not "
+            "set",
             target.route,
             at=RoutePart.KEY,
-            why="A forgotten instance costs money until somebody notices it.",
-            help="set max_lifetime, for example max_lifetime: 8h",
-            fix=unsafe_fix("set max_lifetime: 8h", Insert(target.route, "max_lifetime", "8h")),
+            why="A forgotten instance costs money until somebody notices.",
+            help="set `max_lifetime`, for example `max_lifetime: 8h`",
+            fix=unsafe_fix("set `max_lifetime: 8h`", Insert(target.route, "max_lifetime", "8h")),
         )
 
 

@@ -2,9 +2,9 @@
 
 ## What it does
 
-Compares `machine_type` with `gpu`. G2, A2, A3, A4 and G4 types have a fixed number of one GPU. T4,
-V100 and P4 are attached to N1 types, up to a machine size that depends on the number of GPUs. All
-other types have no GPU.
+Compares `machine_type` with `gpu`. G2, A2, A3, A4 and G4 types have a fixed number of one GPU
+model. T4, V100 and P4 are attached to N1 types, up to a machine size that depends on the number of
+GPUs. All other types have no GPU.
 
 ## Why
 
@@ -44,13 +44,15 @@ def _check(context: LintContext) -> Findings:
         route = target.route_to("machine_type")
         if not settings.is_nvidia and machine.gpus:
             yield RULE.diagnostic(
-                f"{machine.name} has {machine.gpus:g} x {machine.card}, but gpu is "
+                f"{machine.name} has {machine.gpus:g} x {machine.card}, but `gpu` is "
                 f"{settings.gpu.type}",
                 route,
                 severity=Severity.WARNING,
                 why="You pay for the GPU, but nothing uses it: the lock selects CPU builds.",
-                help=f"set gpu: {machine.card}, or a machine type without a GPU, such as "
-                "n2-standard-8",
+                help=(
+                    f"set `gpu: {machine.card}`, or a machine type without a GPU, such as "
+                    "n2-standard-8"
+                ),
                 related=related_gpu(target),
             )
         card = target.card
@@ -63,13 +65,15 @@ def _check(context: LintContext) -> Findings:
         )
         near = nearest_machine(machines, machine)
         fix = set_field_fix(context, route, near.name) if near else None
-        help_text = f"no Workbench machine type has {count} x {card.name}: use another number"
+        help_text = (
+            f"there is no Workbench machine type with {count} x {card.name}; use a different number"
+        )
         yield RULE.diagnostic(
-            f"{count} x {card.name} requested, but {machine.name} {problem}",
+            f"{count} x {card.name} is requested, but {machine.name} {problem}",
             route,
             evidence=machine.evidence,
             why="Google Cloud refuses to create such a machine.",
-            help=f"{fix.title}, or auto" if fix else help_text,
+            help=f"{fix.title}, or `machine_type: auto`" if fix else help_text,
             related=related_gpu(target),
             fix=fix,
         )

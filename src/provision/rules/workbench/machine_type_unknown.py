@@ -7,7 +7,7 @@ Looks up the machine type in the table of Compute Engine's machine types. Custom
 
 ## Why
 
-Its GPUs, its memory and its price are unknown, so no rule can check what runs on it.
+Its GPUs, memory and price are unknown, so the rules cannot check what runs on it.
 
 ## How to fix
 
@@ -32,7 +32,7 @@ def _check(context: LintContext) -> Findings:
         if name == "auto" or name in context.facts.machines or "custom-" in name:
             continue
         message, fix = f"unknown machine type {name}", None
-        help_text = "set machine_type: auto, or"
+        help_text = "set `machine_type: auto`, or"
         meant = nearest_word(name, context.facts.machines, 2)
         if meant:
             message += f"; did you mean {meant}?"
@@ -41,10 +41,13 @@ def _check(context: LintContext) -> Findings:
         yield RULE.diagnostic(
             message,
             route,
-            why="Its GPUs, its memory and its price are unknown, so no rule can check what runs on "
-            "it.",
-            help=f"{help_text} list the types with: gcloud compute machine-types list "
-            f"--filter=name={name} --zones={fields.zones[0]}",
+            why=(
+                "Its GPUs, memory and price are unknown, so the rules cannot check what runs on it."
+            ),
+            help=(
+                f"{help_text} use `gcloud compute machine-types list --filter=name={name} "
+                f"--zones={fields.zones[0]}` to check whether {name} exists"
+            ),
             fix=fix,
         )
 

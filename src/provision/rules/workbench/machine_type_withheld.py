@@ -2,8 +2,8 @@
 
 ## What it does
 
-Finds machine types that Compute Engine offers as Spot or Flex-start only, those that require a
-reservation if the target sets none, and those with a share of a GPU.
+Finds machine types that Compute Engine offers only as Spot or Flex-start, types that require a
+reservation if the target does not set one, and types with only a share of a GPU.
 
 ## Why
 

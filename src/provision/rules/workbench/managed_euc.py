@@ -2,14 +2,14 @@
 
 ## What it does
 
-Finds `managed_euc: true` with a `service_account`, with startup scripts in `metadata`, and on its
-own.
+Finds `managed_euc: true` with a `service_account`, with startup scripts in `metadata`, or alone.
 
 ## Why
 
-With managed end user credentials the machine runs as Google's own service account; one of yours is
-refused, and `startup-script` is not run. In projects that Google has not allowed it for, the script
-that creates and verifies the environment is dropped without an error, so `plan` refuses it.
+With managed end user credentials the machine runs as Google's own service account; your own service
+account is refused, and `startup-script` is not run. In projects that Google has not allowed it for,
+the script that creates and verifies the environment is silently dropped, so `plan` refuses the
+target.
 
 ## How to fix
 
@@ -34,25 +34,29 @@ def _check(context: LintContext) -> Findings:
         scripts = [key for key in SCRIPTS if key in fields.metadata]
         if fields.service_account is not None:
             problem = (
-                "managed_euc runs as Google's own service account, but service_account sets "
-                "another one"
+                "with `managed_euc: true`, the instance runs as Google's own service account, but "
+                "`service_account` sets a different one"
             )
             related = related_at(target.route_to("service_account"), "service account set here")
         elif scripts:
-            problem = f"managed_euc does not run {scripts[0]}"
+            problem = f"with `managed_euc: true`, the instance does not run {scripts[0]}"
             related = related_at(target.route_to("metadata", scripts[0]), "script set here")
         else:
             problem = (
-                "managed_euc drops the startup script that creates and verifies the environment, "
-                "unless Google has allowed it for the project"
+                "`managed_euc` drops the startup script that creates and verifies the "
+                "environment, unless Google has allowed it for the project"
             )
         yield RULE.diagnostic(
             problem,
             target.route_to("managed_euc"),
-            why="The script is dropped without an error: the instance starts, but nothing is "
-            "installed or verified on it.",
-            help="remove managed_euc; access: {mode: single-user, owner: ...} gives one person "
-            "access",
+            why=(
+                "The startup script that creates the environment is dropped silently: the instance "
+                "starts, but nothing is installed or verified on it."
+            ),
+            help=(
+                "remove `managed_euc`; `access: {mode: single-user, owner: ...}` gives one "
+                "person access"
+            ),
             related=related,
         )
 

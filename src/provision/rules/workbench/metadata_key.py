@@ -32,7 +32,10 @@ value above its own bound, 256 KiB, cannot be in a spec.
 _OWNED = {
     "service": (
         "is protected by Workbench",
-        "Workbench rejects the whole change: metadata key is protected by Workbench Notebooks.",
+        (
+            "Workbench rejects the whole change with: metadata key is protected by Workbench "
+            "Notebooks."
+        ),
     ),
     "provision": (
         "is set by provision",
@@ -40,7 +43,7 @@ _OWNED = {
     ),
     "create": (
         "can be set only when the instance is created",
-        "It cannot be changed afterwards: another value requires another instance.",
+        "The value cannot be changed later: a different value requires a new instance.",
     ),
 }
 """For each owner of a key, a predicate of the key and the consequence."""
@@ -61,7 +64,7 @@ def _check(context: LintContext) -> Findings:
                     severity=Severity.WARNING if owned.owner == "create" else None,
                     evidence=owned.evidence,
                     why=why,
-                    help=f"use the field {owned.instead}" if owned.instead else "remove it",
+                    help=f"use the field `{owned.instead}`" if owned.instead else "remove it",
                 )
             elif not KEY.fullmatch(key):
                 yield RULE.diagnostic(
@@ -69,16 +72,16 @@ def _check(context: LintContext) -> Findings:
                     target.route_to("metadata", key),
                     at=RoutePart.KEY,
                     why=rejected,
-                    help="use letters, digits, hyphens and underscores, at most 128 characters",
+                    help="use at most 128 letters, digits, hyphens and underscores",
                 )
         total = len("".join((*metadata, *metadata.values())).encode())
         if total >= ALL_BYTES:
             yield RULE.diagnostic(
-                f"the metadata has {total / 1024:.1f} KiB, but must be smaller than "
+                f"the size of the metadata is {total / 1024:.1f} KiB, but must be smaller than "
                 f"{ALL_BYTES // 1024} KiB",
                 target.route_to("metadata"),
                 why=rejected,
-                help="store large values in the bucket, and set their addresses here",
+                help="store large values in the bucket, and set their paths here",
             )
 
 

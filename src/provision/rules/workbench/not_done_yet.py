@@ -1,4 +1,4 @@
-"""This version does not support a field at Workbench targets.
+"""This version does not support a field on Workbench targets.
 
 ## What it does
 
@@ -8,7 +8,7 @@ kinds too), and images that are containers.
 ## Why
 
 The spec language has both, but this version does not implement them: `plan` refuses the target, so
-that no field is without effect.
+that every field has an effect.
 
 ## How to fix
 
@@ -23,24 +23,25 @@ from provision.rules.examples import EXAMPLE_IMAGE, example_spec
 from provision.rules.rule import Findings, LintContext, Rule, example, examples
 from provision.rules.workbench_instances import related_kind, shared_field_severity
 
-_WHY = "plan refuses fields that would have no effect."
+_WHY = "`plan` refuses fields that would have no effect."
 
 
 def _check(context: LintContext) -> Findings:
     for target, fields in context.targets_of(WorkbenchTarget):
         if context.spec.cuda_toolkit is not None:
             yield RULE.diagnostic(
-                f"this version does not install cuda_toolkit: {context.spec.cuda_toolkit} on an "
-                "instance",
+                "this version of provision does not install "
+                f"`cuda_toolkit: {context.spec.cuda_toolkit}` on an instance",
                 ("cuda_toolkit",),
                 severity=shared_field_severity(context),
                 why=_WHY,
-                help="remove it: the image includes a toolkit",
+                help="remove it; the image already includes a toolkit",
                 related=related_kind(target),
             )
         if (image := fields.image) is not None and ("/" in image or ":" in image):
             yield RULE.diagnostic(
-                "this version does not support container images, only virtual machine images",
+                "this version of provision does not support container images, only virtual "
+                "machine images",
                 target.route_to("image"),
                 why=_WHY,
                 help=f"use a virtual machine image, such as {EXAMPLE_IMAGE}",

@@ -2,19 +2,18 @@
 
 ## What it does
 
-At Workbench targets, finds indexes and mirrors that are folders of this machine (`file://`), and
-secrets that only other kinds of targets can read (`env`, `colab`). An index or a secret that serves
-a target of another kind in the same spec is a warning.
+On Workbench targets, finds indexes and mirrors that are folders on this machine (`file://`), and
+secrets that only other kinds of targets can read (`env`, `colab`). An index or a secret that a
+target of a different kind in the same spec uses is a warning.
 
 ## Why
 
-The instance installs by itself, on another machine: it cannot read your folders or your environment
-variables, and it reads secrets from Secret Manager with its service account. `plan` refuses the
-target.
+The packages are installed on the instance, which cannot read your folders or your environment
+variables; it reads secrets from Secret Manager with its service account. `plan` refuses the target.
 
 ## How to fix
 
-Serve the index over http and set that address, or set a mirror of it under `mirrors`. Store the
+Serve the index over http and set that address, or set a mirror for it under `mirrors`. Store the
 secret in Secret Manager and set `{secret: projects/PROJECT/secrets/NAME/versions/1}`.
 """
 
@@ -36,11 +35,14 @@ def _check(context: LintContext) -> Findings:
     for target, fields in context.targets_of(WorkbenchTarget):
         for route, name in _folders(context, target, fields):
             yield RULE.diagnostic(
-                f"target {target.name} cannot reach the index {name}, a folder of this machine",
+                f"target {target.name} cannot reach the index {name}, a folder on this machine",
                 route,
                 severity=shared if route[0] == "indexes" else None,
-                why="The instance installs by itself, on another machine; plan refuses the target.",
-                help="use an address that begins with https://, or set one under mirrors",
+                why=(
+                    "The packages are installed on the instance, which cannot read this "
+                    "machine's files. `plan` refuses the target."
+                ),
+                help="use an https:// URL, or set one under `mirrors`",
                 related=related_kind(target),
             )
         for name, reference in context.spec.with_settings_of(target.name).secrets.items():
@@ -51,10 +53,14 @@ def _check(context: LintContext) -> Findings:
                     f"target {target.name} cannot read secrets.{name} from {listed}",
                     (*route, *reference.sources) if len(reference.sources) == 1 else route,
                     severity=shared if is_shared else None,
-                    why="An instance reads secrets from Secret Manager with its service account; "
-                    "plan refuses any other source.",
-                    help="store it in Secret Manager and set {secret: "
-                    "projects/PROJECT/secrets/NAME/versions/1}",
+                    why=(
+                        "An instance reads secrets only from Secret Manager, with its service "
+                        "account. `plan` refuses any other source."
+                    ),
+                    help=(
+                        "store it in Secret Manager, and set `{secret: "
+                        "projects/PROJECT/secrets/NAME/versions/1}`"
+                    ),
                     related=related_kind(target),
                 )
 

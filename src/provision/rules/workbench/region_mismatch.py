@@ -8,13 +8,13 @@ and in multi-regions are accepted.
 
 ## Why
 
-A subnet serves one region, and a disk is encrypted with a key of the same region. In any other zone
-Google Cloud rejects the instance.
+A subnet is in one region, and a disk is encrypted with a key in the same region. Google Cloud
+rejects an instance in a zone of a different region.
 
 ## How to fix
 
 Use only zones in that region, or a subnet and a key in the region of the zones. For zones in
-several regions remove `subnet`, or create a target for each region.
+several regions, remove `subnet`, or create a target for each region.
 """
 
 from __future__ import annotations
@@ -61,15 +61,18 @@ def _check(context: LintContext) -> Findings:
             help_text = f"use only zones in {region}, or a {what} in {regions[elsewhere[0]]}"
             if not match:
                 listed = format_list(dict.fromkeys(regions.values()))
-                message = f"a subnet is in one region, but the zones are in {listed}"
+                message = f"a subnet is in one region, but the zones are in several: {listed}"
                 help_text = f"use zones in one region only, such as {region}"
             yield RULE.diagnostic(
                 message,
                 target.route_to(*route),
-                why="It serves its own region only; Google Cloud rejects the instance in another.",
+                why=(
+                    "It can only be used in its own region; Google Cloud rejects an instance in "
+                    "a different region."
+                ),
                 help=help_text,
                 related=related_at(
-                    target.route_to("zones", elsewhere[0]), "zone in another region"
+                    target.route_to("zones", elsewhere[0]), "zone in a different region"
                 ),
             )
 

@@ -32,13 +32,13 @@ NAME_PATTERNS = {
     "project": (
         _PROJECT,
         (
-            "6 to 30 lower-case letters, digits and hyphens, a letter first, no hyphen last; "
-            "the project's id, not its title or number"
+            "the project ID, not its name or number: 6 to 30 lowercase letters, digits and "
+            "hyphens, starting with a letter and not ending with a hyphen"
         ),
     ),
     "bucket": (
         r"gs://(?=[^/]{3,222}(?:/|$))[a-z0-9][a-z0-9_-]{0,61}[a-z0-9](?:\.[a-z0-9_-]{1,63})*(?<![._-])(?:/.*)?",
-        "gs://BUCKET, with 3 to 63 lower-case letters, digits, hyphens and underscores",
+        "gs://BUCKET, with 3 to 63 lowercase letters, digits, hyphens and underscores",
     ),
     "service_account": (
         r"[^@\s]+@(?:[a-z0-9.-]+\.)?gserviceaccount\.com",

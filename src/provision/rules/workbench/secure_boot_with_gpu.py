@@ -2,13 +2,13 @@
 
 ## What it does
 
-Compares `shielded.secure_boot` on a target with a GPU with the image: its driver is signed only
-since a certain date, or not at all.
+Compares `shielded.secure_boot` on a target with a GPU with the image: its driver is signed only in
+images from a certain date on, or not at all.
 
 ## Why
 
-Secure Boot loads signed modules only. The machine starts, but the driver does not, and nvidia-smi
-fails.
+Secure Boot loads only signed modules. The machine starts, but the driver is not loaded, and
+nvidia-smi fails.
 
 ## How to fix
 
@@ -35,19 +35,21 @@ def _check(context: LintContext) -> Findings:
         day = split_image_name(fields.image or "")[1]
         if since and (not day or day >= since):
             continue
-        note = "no image of this family has a signed driver"
-        help_text = f"use an image of {newest_image_family(context.facts)}"
+        note = "no image in this family has a signed driver"
+        help_text = f"use an image from {newest_image_family(context.facts)}"
         if since:
-            note = f"drivers are signed since {image.secure_boot_with_gpu}"
-            help_text = f"use a newer image of {image.family}"
+            note = f"drivers have been signed since {image.secure_boot_with_gpu}"
+            help_text = f"use a newer image from {image.family}"
         route = target.route_to("shielded", "secure_boot")
         yield RULE.diagnostic(
-            f"secure_boot is set, but the GPU driver of {fields.image} is not signed ({note})",
+            f"`secure_boot` is set, but the GPU driver of {fields.image} is not signed ({note})",
             route,
             evidence=image.evidence,
-            why="Secure Boot loads signed modules only: the machine starts, but its GPU driver "
-            "does not.",
-            help=f"{help_text}, or remove secure_boot",
+            why=(
+                "Secure Boot loads only signed modules: the machine starts, but its GPU driver "
+                "is not loaded."
+            ),
+            help=f"{help_text}, or remove `secure_boot`",
             related=related_at(target.route_to("image"), "image set here"),
             fix=set_field_fix(context, route, "false"),
         )

@@ -2,8 +2,8 @@
 
 ## What it does
 
-Finds Workbench targets that set no service account, or the default one of Compute Engine or App
-Engine.
+Finds Workbench targets that do not set a service account, or set the default one of Compute Engine
+or App Engine.
 
 ## Why
 
@@ -12,7 +12,7 @@ everything. Whoever opens the notebook acts with its permissions.
 
 ## How to fix
 
-Create a service account that can read and write the bucket, and nothing more: `gcloud iam
+Create a service account that can only read and write the bucket: `gcloud iam
 service-accounts create NAME`.
 """
 
@@ -40,13 +40,20 @@ def _check(context: LintContext) -> Findings:
         yield RULE.diagnostic(
             f"{account} is a default service account"
             if account
-            else f"target {target.name} sets no service account, so it runs as the default one",
+            else (
+                f"target {target.name} does not set a service account, so it runs as the default "
+                "one"
+            ),
             target.route if account is None else target.route_to("service_account"),
             at=RoutePart.KEY if account is None else RoutePart.VALUE,
-            why="All machines of the project share it, and in many projects it can edit "
-            "everything.",
-            help=f"set service_account: NAME@{fields.project}.iam.gserviceaccount.com, with access "
-            "to the bucket only",
+            why=(
+                "All machines in the project share this account, and in many projects it can "
+                "edit everything."
+            ),
+            help=(
+                f"set `service_account: NAME@{fields.project}.iam.gserviceaccount.com`, an "
+                "account that can only access the bucket"
+            ),
         )
 
 

@@ -2,8 +2,8 @@
 
 ## What it does
 
-Checks the form of network tags: lower-case letters, digits and hyphens, a letter first, no hyphen
-last, at most 63 characters.
+Checks the form of network tags: at most 63 lowercase letters, digits and hyphens, starting with a
+letter and not ending with a hyphen.
 
 ## Why
 
@@ -41,7 +41,7 @@ def _check(context: LintContext) -> Findings:
                 why="Google Cloud rejects the instance.",
                 help=f"use {proposed}"
                 if re.fullmatch(RESOURCE_NAME_PATTERN, proposed)
-                else "use lower-case letters, digits and hyphens, starting with a letter",
+                else "use lowercase letters, digits and hyphens, starting with a letter",
             )
 
 

@@ -11,7 +11,7 @@ that stops first gives no verdict.
 
 ## How to fix
 
-Make both longer than `verify.timeout`, or the timeout shorter.
+Make both longer than `verify.timeout`, or make the timeout shorter.
 """
 
 from __future__ import annotations
@@ -31,11 +31,13 @@ def _check(context: LintContext) -> Findings:
             if bound is None or parse_duration(bound) > parse_duration(timeout):
                 continue
             yield RULE.diagnostic(
-                f"{field}: {bound} stops the instance before verify.timeout: {timeout}",
+                f"`{field}: {bound}` stops the instance before `verify.timeout: {timeout}` expires",
                 target.route_to(field),
-                why="An interrupted verification gives no verdict, and the instance still costs "
-                "money.",
-                help=f"set {field} longer than {timeout}, or verify.timeout shorter",
+                why=(
+                    "An interrupted verification gives no verdict, but the instance still costs "
+                    "money."
+                ),
+                help=f"set `{field}` to more than {timeout}, or use a shorter `verify.timeout`",
                 related=related_if_written(
                     context, ("verify", "timeout"), "the verification may take this long"
                 ),

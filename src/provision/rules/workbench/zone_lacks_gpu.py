@@ -3,16 +3,16 @@
 ## What it does
 
 Looks up each zone in the table of GPUs per zone. It is an error if no zone of the target offers the
-GPU, a warning if another one does.
+GPU, a warning if a different zone does.
 
 ## Why
 
-An instance cannot be created in that zone, whatever the quota; only the next zone of the list is
+An instance cannot be created in that zone, whatever the quota; only the next zone in the list is
 tried.
 
 ## How to fix
 
-Use the zones that the finding names: in the same region if possible, else the nearest.
+Use the zones that the finding names: in the same region if possible, otherwise the nearest ones.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _check(context: LintContext) -> Findings:
             why = "An instance with this GPU cannot be created there, whatever the quota."
             if len(without) < len(zones):
                 severity = Severity.WARNING
-                why += " The next zone of the list is tried instead."
+                why += " The next zone in the list is tried instead."
             yield RULE.diagnostic(
                 f"{zones[index]} does not offer {target.gpu_settings.gpu.type} (as of "
                 f"{evidence.as_of})",
@@ -73,7 +73,7 @@ def _nearest_zones(zone: str, rows: dict[str, CardZones]) -> tuple[str, ...]:
             name
             for row in rows.values()
             if row.region.startswith(beginning)
-            for name in row.zones or (f"a zone of {row.region}",)
+            for name in row.zones or (f"a zone in {row.region}",)
         )
         if zones:
             return zones

@@ -10,7 +10,7 @@ An instance is created in a zone, never in a region. Google Cloud rejects any ot
 
 ## How to fix
 
-List zones of the region, in the order in which they are to be tried.
+List zones in the region, in the order in which to try them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _check(context: LintContext) -> Findings:
             yield RULE.diagnostic(
                 f"{json_quote(zone)} is {problem}",
                 target.route_to("zones", index),
-                why="The name of a zone is a region, a hyphen and a letter.",
+                why="A zone name consists of a region, a hyphen and a letter.",
                 help=f"use {near or 'a zone such as us-central1-a'}",
             )
 

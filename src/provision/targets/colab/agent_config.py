@@ -18,7 +18,7 @@ from provision.facts.schema_platforms import ColabRuntime
 from provision.kinds.colab import find_shape
 from provision.targets.colab.file_names import get_colab_target
 from provision.targets.context import TargetContext
-from provision.targets.install_request import build_install_request
+from provision.targets.install_request import build_install_request, with_own_wheels
 
 SCHEMA = "provision.agent.notebook/1"
 NONCE_DIGITS = 32
@@ -53,6 +53,7 @@ def build_agent_config(
     nonce = nonce or hashlib.sha256(encode_config(document)).hexdigest()[:NONCE_DIGITS]
     return {
         **document,
+        "install": with_own_wheels(document["install"], context),
         "nonce": nonce,
         "expectations": {**document["expectations"], "nonce": nonce},
     }

@@ -11,21 +11,24 @@ import lzma
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from provision import verification
 from provision.agent.core.code_files import ARCHIVE
 from provision.agent.core.files import zip_files
 from provision.assets import find_asset
-from provision.effects.code import CodeTree
+from provision.targets.context import TargetContext
+from provision.targets.install_request import pack_own_wheels
+from provision.verification import device_files
 
 
-def build_payload_members(code: CodeTree | None = None) -> Mapping[str, bytes]:
-    """Return the programs, and the archive of the code, by the name they have in the payload."""
-    archive = {} if code is None else {ARCHIVE: code.pack()}
+def build_payload_members(context: TargetContext) -> Mapping[str, bytes]:
+    """Return the programs, and archives of a target's code and packages, by name."""
+    archives = pack_own_wheels(context)
+    if context.code is not None:
+        archives[ARCHIVE] = context.code.pack()
     return {
-        **archive,
-        "cell.pyz": verification.notebook_zipapp(),
-        "installer.pyz": verification.installer_zipapp(),
-        "probe.pyz": verification.probe_zipapp(),
+        **archives,
+        "cell.pyz": device_files.notebook_zipapp(),
+        "installer.pyz": device_files.installer_zipapp(),
+        "probe.pyz": device_files.probe_zipapp(),
     }
 
 

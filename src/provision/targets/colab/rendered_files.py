@@ -89,7 +89,7 @@ def render_files(
     `spec_file` is the spec's name for people, `url` the address of a payload outside the cell.
     """
     document = build_agent_config(context, facts, read_pinned_uv(), nonce)
-    payload = cell.build_payload(encode_config(document), cell.build_payload_members(context.code))
+    payload = cell.build_payload(encode_config(document), cell.build_payload_members(context))
     sha256 = cell.digest_payload(payload)
     about = build_about(context, facts, document, spec_file or f"{context.stem}.yaml", sha256, url)
     text = cell.render_cell(about, [] if url else cell.encode_payload(payload), url)

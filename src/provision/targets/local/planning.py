@@ -23,7 +23,6 @@ from provision.effects.local import (
 )
 from provision.effects.packages import NamedIndex
 from provision.effects.system import Effect
-from provision.effects.wheels import PackageSource
 from provision.errors import Refused
 from provision.plan import Action, Intent, Operation
 from provision.spec import LocalTarget
@@ -174,20 +173,13 @@ def _describe_environment(context: TargetContext, observed: LocalObservation) ->
     contents = [f"python {context.spec.python}", pluralize(len(packages), "package")]
     contents += [f"torch {package.version}" for package in packages if package.name == "torch"]
     built = [package.name for package in packages if package.built]
-    contents += [f"{source.name} from {_describe_source(source)}" for source in context.sources]
+    contents += [f"{source.name} from {source.description}" for source in context.sources]
     if built:
         contents.append(f"{' and '.join(built)} built from source")
     conda_records = context.lock.conda_records_in(context.environment)
     if conda_records and observed.conda:
         contents.append(f"{len(conda_records)} from conda, by {observed.conda.name}")
     return f"environment {environment_path(context).name} ({', '.join(contents)})"
-
-
-def _describe_source(source: PackageSource) -> str:
-    if source.path is None:
-        return f"{source.git} at {source.commit[:12]}"
-    path = source.path.relative_to(source.root).as_posix()
-    return f"{path} (editable)" if source.editable else path
 
 
 def _build_record(context: TargetContext, observed: LocalObservation) -> EnvironmentRecord:
@@ -339,8 +331,9 @@ def plan_kernel_removal(folders: Iterable[str], address: str) -> tuple[RemoveTre
         is_own = path.parent.name == "kernels" and re.fullmatch(own_name, path.name)
         if not is_own or ".." in path.parts:
             raise Refused(
-                f"provision does not create the kernel {path} for {address}",
-                why=f"the state lists it as a Jupyter kernel of {address}",
+                f"refusing to remove {path}",
+                why=f"the state lists it as a Jupyter kernel of {address}, but provision would "
+                "not create this folder",
                 hint=FOREIGN_RECORD_HINT,
             )
     return tuple(RemoveTree(path) for path in paths)

@@ -18,7 +18,8 @@ from provision.targets.local.training_proof import (
     training_packages,
 )
 from provision.targets.stored_verdict import VerificationRecord
-from provision.verification import Report, probe_zipapp, read_report
+from provision.verification import Report, read_report
+from provision.verification.device_files import probe_zipapp
 from provision.verification.report import MAX_REPORT_BYTES
 
 _NEW_REPORT = "report-new.json"

@@ -12,7 +12,8 @@ from provision.agent.probe.model import Proof
 from provision.effects.system import Reader
 from provision.errors import ExternalError
 from provision.lock import Lock, LockedEnvironment
-from provision.verification import Report, probe_digest, read_report
+from provision.verification import Report, read_report
+from provision.verification.device_files import probe_digest
 from provision.verification.report import MAX_REPORT_BYTES, find_tampering
 
 REPORT_FILE, REQUEST_FILE = "training-proof.json", "training-proof-request.json"

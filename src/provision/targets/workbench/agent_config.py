@@ -8,17 +8,21 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
-from provision import verification
 from provision.assets import find_asset
 from provision.field_types import parse_duration
 from provision.lock import digest_of
 from provision.targets.context import TargetContext
-from provision.targets.install_request import build_install_request
+from provision.targets.install_request import (
+    build_install_request,
+    pack_own_wheels,
+    with_own_wheels,
+)
 from provision.targets.workbench.resource_names import (
     ResourceNames,
     build_instance_kernel_name,
     get_workbench_target,
 )
+from provision.verification import device_files
 
 SCHEMA = "provision.agent.workbench/1"
 _HOME = PurePosixPath("/home/jupyter/.provision")
@@ -55,8 +59,10 @@ def build_agent_config(
 ) -> dict[str, Any]:
     """Return the document for one run; `uv` has the version, and sha256 by file name."""
     run = names.run_folder(nonce)
+    declaration = _build_declaration(context)
     return {
-        **_build_declaration(context),
+        **declaration,
+        "install": with_own_wheels(declaration["install"], context),
         "schema": SCHEMA,
         "nonce": nonce,
         "report": {
@@ -124,14 +130,17 @@ def read_startup_program() -> bytes:
 
 
 def build_programs(context: TargetContext) -> Mapping[str, Program]:
-    """Return the programs that an instance downloads, and the code of the project, by name."""
+    """Return what an instance downloads by name: programs, the project's code and packages."""
     contents = {
-        "device": verification.workbench_zipapp(),
-        "installer": verification.installer_zipapp(),
-        "probe": verification.probe_zipapp(),
+        "device": device_files.workbench_zipapp(),
+        "installer": device_files.installer_zipapp(),
+        "probe": device_files.probe_zipapp(),
     }
     programs = {name: Program(f"{name}.pyz", content) for name, content in contents.items()}
     if context.code is not None:
         digest = context.code.digest.removeprefix("sha256:")[:12]
         programs["code"] = Program(f"code-{digest}.zip", context.code.pack())
+    for content in pack_own_wheels(context).values():
+        digest = hashlib.sha256(content).hexdigest()[:12]
+        programs["wheels"] = Program(f"wheels-{digest}.zip", content)
     return programs

@@ -6,7 +6,7 @@ from provision.facts import Facts
 from provision.targets.colab.agent_config import NotebookRuntime, build_agent_config
 from provision.targets.context import TargetContext
 from provision.targets.execution_notebook import render_execution_notebook
-from provision.targets.install_request import build_install_request
+from provision.targets.install_request import build_install_request, with_own_wheels
 from provision.targets.pinned_uv import read_pinned_uv
 from provision.targets.workbench.resource_names import get_workbench_target
 
@@ -27,9 +27,8 @@ def build_image_notebook(context: TargetContext, facts: Facts, nonce: str, folde
     """
     document = build_agent_config(context, facts, read_pinned_uv(), nonce, NotebookRuntime("venv"))
     mirrors = get_workbench_target(context).mirrors
-    document["install"] = build_install_request(
-        context, "own", mirrors=mirrors, usable_files_only=True
-    )
+    request = build_install_request(context, "own", mirrors=mirrors, usable_files_only=True)
+    document["install"] = with_own_wheels(request, context)
     expectations = document["expectations"]
     expectations["secrets"] = []
     expectations["target"]["name"] = f"{context.target} (on the same image)"

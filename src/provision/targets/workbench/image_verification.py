@@ -43,7 +43,7 @@ from provision.targets.workbench.observation import WorkbenchObservation, find_c
 from provision.targets.workbench.records import InstanceRecord
 from provision.targets.workbench.refusals import find_refusals
 from provision.targets.workbench.resource_names import LINEAGE_LABEL, get_workbench_target
-from provision.verification import probe_digest
+from provision.verification.device_files import probe_digest
 from provision.verification.report import MAX_REPORT_BYTES, read_report
 
 _START_S = 45 * 60

@@ -92,6 +92,7 @@ def _component(viewed: ViewedPackage, view: TargetView) -> dict[str, Any]:
     package = viewed.package
     properties = {
         "index": package.index,
+        "source": package.origin.description if package.origin is not None else "",
         "flavour": package.version.partition("+")[2],
         "marker": viewed.marker,
         "origin": "unconfirmed" if package.unconfirmed else "",
@@ -146,7 +147,10 @@ def _purl(package: LockedPackage, view: TargetView) -> str:
     It names another index than PyPI, which may give the name to other software.
     """
     purl = f"pkg:pypi/{package.name}@{quote(package.version, safe='')}"
-    if package.index == "pypi":
+    if package.origin is not None and package.origin.git:
+        address = quote(f"git+{package.origin.git}@{package.origin.commit}", safe="/")
+        return f"{purl}?vcs_url={address}"
+    if package.index == "pypi" or package.origin is not None:
         return purl
     return f"{purl}?repository_url={quote(view.indexes[package.index], safe=':/')}"
 

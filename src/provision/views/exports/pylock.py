@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from provision.lock.model import LockedFile
+from provision.lock.origins import LockedOrigin
 from provision.lock.target_view import TargetView, ViewedPackage, is_wheel
 from provision.views.exports import MADE_BY
-from provision.views.exports.toml import to_toml_array, to_toml_string
+from provision.views.exports.toml import to_toml_array, to_toml_string, to_toml_table
 
 
 def render_pylock(view: TargetView, addresses: Mapping[tuple[str, str], str]) -> str:
@@ -20,7 +21,8 @@ def render_pylock(view: TargetView, addresses: Mapping[tuple[str, str], str]) ->
         'created-by = "provision"',
     ]
     for viewed in view.packages:
-        lines += ["", *_package(viewed, view.indexes[viewed.package.index], addresses)]
+        index = view.indexes.get(viewed.package.index, "")
+        lines += ["", *_package(viewed, index, addresses)]
     keys = to_toml_array([environment.key for environment in view.environments])
     lines += ["", "[tool.provision]", f"lock = {to_toml_string(view.digest)}"]
     return "\n".join([*lines, f"environments = {keys}"]) + "\n"
@@ -29,19 +31,27 @@ def render_pylock(view: TargetView, addresses: Mapping[tuple[str, str], str]) ->
 def _package(
     viewed: ViewedPackage, index: str, addresses: Mapping[tuple[str, str], str]
 ) -> Iterator[str]:
-    package = viewed.package
+    package, origin = viewed.package, viewed.package.origin
     yield "[[packages]]"
+    is_tree = origin is not None and not origin.is_wheel
     for key, value in (
         ("name", package.name),
-        ("version", package.version),
+        # PEP 751: not of a source tree, whose version can change.
+        ("version", "" if is_tree else package.version),
         ("marker", viewed.marker),
         ("index", index),
     ):
         if value:
             yield f"{key} = {to_toml_string(value)}"
+    if origin is not None and is_tree:
+        yield _source_tree(origin)
+        return
     wheels = ""
     for file in package.files:
-        table = _file(file, addresses[package.name, file.name])
+        place = (
+            ("url", addresses[package.name, file.name]) if origin is None else ("path", origin.path)
+        )
+        table = _file(file, *place)
         if is_wheel(file):
             wheels += f"    {table},\n"
         else:
@@ -50,8 +60,18 @@ def _package(
         yield f"wheels = [\n{wheels}]"
 
 
-def _file(file: LockedFile, url: str) -> str:
+def _source_tree(origin: LockedOrigin) -> str:
+    if origin.path:
+        editable = ", editable = true" if origin.editable else ""
+        return f"directory = {{ path = {to_toml_string(origin.path)}{editable} }}"
+    fields = {"type": "git", "url": origin.git, "commit-id": origin.commit}
+    if origin.subdirectory:
+        fields["subdirectory"] = origin.subdirectory
+    return f"vcs = {to_toml_table(**fields)}"
+
+
+def _file(file: LockedFile, key: str, place: str) -> str:
     return (
-        f"{{ name = {to_toml_string(file.name)}, url = {to_toml_string(url)}, hashes = {{ "
+        f"{{ name = {to_toml_string(file.name)}, {key} = {to_toml_string(place)}, hashes = {{ "
         f"sha256 = {to_toml_string(file.sha256)} }} }}"
     )

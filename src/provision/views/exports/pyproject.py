@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from provision.lock.origins import LockedOrigin
 from provision.lock.target_view import TargetView, ViewedPackage
 from provision.spec import Spec
 from provision.views.exports import MADE_BY
@@ -16,7 +17,8 @@ def render_pyproject(view: TargetView, spec: Spec) -> str:
     uv binds only a project's own dependencies to an index, so packages of another index than the
     default one are among the dependencies.
     """
-    bound = sorted({one.package.name for one in view.packages if one.package.index != "pypi"})
+    bound = sorted({one.package.name for one in view.indexed if one.package.index != "pypi"})
+    origins = {one.package.name: one.package.origin for one in view.packages if one.package.origin}
     requirements = [package.requirement for package in spec.packages]
     requirements += [
         _additional_requirement(name, view) for name in bound if spec.package(name) is None
@@ -37,11 +39,12 @@ def render_pyproject(view: TargetView, spec: Spec) -> str:
     if spec.exclude_newer:
         lines.append(f"exclude-newer = {to_toml_string(spec.exclude_newer)}")
     lines += [
-        f"constraint-dependencies = {to_toml_array([_pin(viewed) for viewed in view.packages])}",
+        f"constraint-dependencies = {to_toml_array([_pin(viewed) for viewed in view.indexed])}",
         *_indexes(view),
     ]
-    if bound:
+    if bound or origins:
         lines += ["", "[tool.uv.sources]", *(_sources(name, view) for name in bound)]
+        lines += (f"{name} = {_origin(origin)}" for name, origin in sorted(origins.items()))
     return "\n".join(lines) + "\n"
 
 
@@ -65,6 +68,16 @@ def _indexes(view: TargetView) -> Iterator[str]:
                 f"url = {to_toml_string(url)}",
                 "explicit = true",
             )
+
+
+def _origin(origin: LockedOrigin) -> str:
+    if origin.path:
+        editable = ", editable = true" if origin.editable else ""
+        return f"{{ path = {to_toml_string(origin.path)}{editable} }}"
+    fields = {"git": origin.git, "rev": origin.commit}
+    if origin.subdirectory:
+        fields["subdirectory"] = origin.subdirectory
+    return to_toml_table(**fields)
 
 
 def _sources(name: str, view: TargetView) -> str:

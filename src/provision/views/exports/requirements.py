@@ -26,7 +26,10 @@ def render_requirements(view: TargetView) -> str:
     ]
     for viewed in view.packages:
         marker = f" ; {viewed.marker}" if viewed.marker else ""
-        pin = f"{viewed.package.name}=={viewed.package.version}{marker}"
+        pin = f"{viewed.package.name}=={viewed.package.version}"
+        if viewed.package.origin is not None:
+            pin = f"./{viewed.package.origin.path.removeprefix('./')}"
+        pin += marker
         lines.append(" \\\n    ".join((pin, *hash_options(viewed.package))))
     return "\n".join(lines) + "\n"
 

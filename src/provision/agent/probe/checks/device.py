@@ -14,7 +14,7 @@ FREE_SHARE = Threshold(
 TESTED_SHARE = Threshold(
     0.75,
     "of the card's memory was tested",
-    "DCGM 4.6, memory test: below it the test counts as not done",
+    "DCGM 4.6, memory test: below this share, the test counts as not done",
 )
 COPY_FAILS = Threshold(
     0.55, "of the card's bandwidth", "DCGM 4.6 requires 1.905 of 3.35 TB/s on an H100, 0.57"

@@ -27,7 +27,7 @@ DRIVER_FLOOR = Threshold(
 CARD_USED = Threshold(
     0.03,
     "of the card's memory",
-    "own choice: the memory that the driver reserves for itself is below it",
+    "own choice: the memory that the driver reserves for itself is below this",
 )
 MEMORY_BAND = Threshold(
     0.02,

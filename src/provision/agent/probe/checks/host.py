@@ -26,7 +26,7 @@ RAM_SHARE = Threshold(
 SHM_FREE = Threshold(
     0.5,
     "of the required bytes",
-    "own choice: what other programs use there at this moment may be temporary",
+    "own choice: what other programs use there at the moment may be temporary",
 )
 DISK_FLOOR = Threshold(
     GIB / 2, "bytes", "own choice: a first run writes caches, logs and a checkpoint"

@@ -15,7 +15,7 @@ PEAK_OVER_ESTIMATE = Threshold(
     1.5,
     "x estimate and logits",
     "own choice: on CPU the peak was 1.02 to 1.30 times estimate and logits "
-    "(docs/explanation/rehearsal.md); no card was measured",
+    "(docs/explanation/rehearsal.md); not measured on a card",
 )
 OVERHEAD_BYTES = 2**28
 """Bytes of kernels and the allocator in addition to the tensors, for any model: 0.08 to 0.13 GiB
@@ -25,7 +25,7 @@ LEAST_OF_ESTIMATE = 0.5
 MEMORY_SHARE = Threshold(
     0.95,
     "of the memory",
-    "own choice: lengths differ between batches, and the allocator of torch leaves gaps",
+    "own choice: lengths differ between batches, and torch's allocator leaves gaps",
 )
 
 _rehearsal = partial(

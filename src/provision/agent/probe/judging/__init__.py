@@ -91,16 +91,17 @@ def _judge(
 
 
 def _why_not(check: SelectedCheck, expected: Expectations) -> str:
-    relied = expected.training_proof and f"training proof from {expected.training_proof}"
+    relied = expected.training_proof and f"training proof taken from {expected.training_proof}"
     reasons = {
         Need.TORCH: "torch is not among the locked packages",
         Need.FRAMEWORK: "neither jax nor Keras is declared as the framework",
-        Need.ARRAYS: "Keras computes with torch here",
+        Need.ARRAYS: "Keras uses the torch backend here",
         Need.GPU: "no GPU is declared",
         Need.TRAINING: relied
-        or "no training run for this spec (framework "
-        f"{expected.training.framework}, method "
-        f"{expected.training.method})",
+        or (
+            f"no training run is defined for this spec (framework {expected.training.framework}, "
+            f"method {expected.training.method})"
+        ),
         Need.STRATEGY: relied or "no strategy is declared",
         Need.ADAPTER: relied or f"no adapter is declared (method {expected.training.method})",
         Need.SEVERAL: "at most one GPU is declared",
@@ -123,10 +124,10 @@ def _dead(check: SelectedCheck, how: str) -> Judgement:
     cause, fix = explain_error(how)
     if check.check.stage == "command" and "did not end" in how:
         cause = "the command was still running at the time limit of the verification"
-        fix = "let it do less, for example with --max_steps, or raise verify.timeout"
+        fix = "give it less to do, for example with --max_steps, or raise `verify.timeout`"
     if cause is None:
-        cause = "imported or executed code ended the process without raising an error"
-        fix = f"read the end of the stage's output, and run `provision verify --only {check.id}`"
+        cause = "code that was imported or run ended the process without raising an error"
+        fix = f"read the end of the stage's output, then run `provision verify --only {check.id}`"
     return Judgement(
         Status.FAIL,
         f"the process died during this check: {how}",
@@ -144,7 +145,8 @@ def _raised(check: SelectedCheck, error: Mapping[str, Any]) -> Judgement:
         return unknown(f"could not be observed: {text}")
     if check.check.id == "P06" and cause is None:
         cause = (
-            f"{check.subject} cannot be imported in this environment; the error is not a known one"
+            f"{check.subject} cannot be imported in this environment, and the error is not a "
+            "known one"
         )
         fix = (
             "import it in this environment, and pass the whole traceback to `provision why`; "
@@ -153,7 +155,7 @@ def _raised(check: SelectedCheck, error: Mapping[str, Any]) -> Judgement:
     elif cause is None:
         cause = "the error is not a known one"
         fix = (
-            "check the failures before it, then run `provision verify --only "
+            "fix the failures listed before it, then run `provision verify --only "
             f"{check.check.id}` and pass its output to `provision why`"
         )
     return Judgement(

@@ -38,14 +38,14 @@ def _libraries(given: JudgeInput) -> Judgement:
         if _numbers(observed.get(name, "")) != _numbers(version)
     ]
     if wrong:
-        way = "check LD_PRELOAD and the loader's path (ldconfig -p)"
+        way = "check LD_PRELOAD and the loader path (`ldconfig -p`)"
         if first := given.get("env.LD_LIBRARY_PATH"):
             way = describe_unset({"LD_LIBRARY_PATH": first})
         return fails(
             "; ".join(wrong),
             locked,
             observed,
-            "another copy of the library is loaded before the locked one",
+            "a different copy of the library is loaded before the locked one",
             f"{way}; recreate the environment from the lock",
         )
     return passes(
@@ -74,7 +74,7 @@ def _formats(given: JudgeInput) -> Judgement:
         observed,
         f"{precision} needs compute capability {_LEAST.get(precision, '7.0')}; on older cards "
         "torch emulates bf16, which is many times slower",
-        "declare precision: fp16 (or fp32), or use a newer card",
+        "declare `precision: fp16` or `precision: fp32`, or use a newer card",
     )
 
 
@@ -93,9 +93,9 @@ def _flags(given: JudgeInput) -> Judgement:
         f"{', '.join(f'{name} = {value}' for name, value in sorted(changed.items()))}",
         {},
         changed,
-        "a variable (TORCH_ALLOW_TF32_CUBLAS_OVERRIDE), a .pth file or sitecustomize "
-        "sets them before your program starts",
-        "unset the variable, or declare precision: tf32",
+        "a variable (TORCH_ALLOW_TF32_CUBLAS_OVERRIDE), a .pth file or sitecustomize sets these "
+        "flags before your program starts",
+        "unset the variable, or declare `precision: tf32`",
     )
 
 
@@ -107,18 +107,19 @@ def _usable(given: JudgeInput) -> Judgement:
             "math",
             usable,
             "this torch cannot compute attention in the declared precision on this device",
-            "declare another precision, or recreate the environment",
+            "declare a different precision, or recreate the environment",
         )
     if usable == ["math"]:
         return warns(
             "no fast attention backend supports the declared precision",
             "flash, efficient or cudnn",
             usable,
-            "flash attention needs fp16 or bf16 and compute capability 8.0; otherwise torch falls "
-            "back to math, whose memory grows with the square of the length",
-            "declare precision: bf16 or fp16 on a card that supports it",
+            "flash attention needs fp16 or bf16 and compute capability 8.0 or higher; otherwise "
+            "torch falls back to the math backend, whose memory use grows with the square of "
+            "the sequence length",
+            "declare `precision: bf16` or `precision: fp16` on a card that supports it",
         )
-    return passes(f"attention by {', '.join(usable)}", None, usable)
+    return passes(f"usable attention backends: {', '.join(usable)}", None, usable)
 
 
 def _attention(given: JudgeInput) -> Judgement:
@@ -132,17 +133,18 @@ def _attention(given: JudgeInput) -> Judgement:
     if wrong:
         name = next(iter(wrong))
         return fails(
-            f"the {name} backend is wrong: relative error {errors[name][0]}, math {reference[0]}",
+            f"the {name} backend is wrong: relative error {errors[name][0]} (math backend: "
+            f"{reference[0]})",
             reference,
             errors[name],
-            "a faulty kernel in this torch or its cuDNN, or a faulty card",
-            "verify again; if it persists, use another torch, then another machine",
+            "there is a faulty kernel in this torch or its cuDNN, or the card is faulty",
+            "verify again; if the error persists, use a different torch, then a different machine",
             ATTENTION,
         )
     source = f"{ATTENTION.value:g} {ATTENTION.unit}: {ATTENTION.source}"
     bound = Threshold(ATTENTION.value * reference[0], "relative Frobenius error", source)
     return passes(
-        f"{', '.join(sorted(errors))} agree with float64",
+        f"attention agrees with float64: {', '.join(sorted(errors))}",
         dict.fromkeys(errors, bound.value),
         {name: pair[0] for name, pair in sorted(errors.items())},
         bound,

@@ -37,11 +37,11 @@ _PCI_IDS = {
 NVIDIA/DCGM, nvvs/diag-skus.yaml.in.
 """
 _ASK_TORCH = (
-    "verify with tier quick: M01 then measures through torch how much memory a program gets"
+    "verify with tier quick, in which M01 measures through torch how much memory a program gets"
 )
 _NAME_IT = (
-    "set CUDA_DEVICE_ORDER=PCI_BUS_ID as well, or name the GPU by its UUID (nvidia-smi -L); "
-    "with tier quick, torch identifies it"
+    "also set CUDA_DEVICE_ORDER=PCI_BUS_ID, or name the GPU by its UUID (`nvidia-smi -L`); with "
+    "tier quick, torch identifies it"
 )
 _OTHER_GPU = "use a machine type with the declared GPU, or declare this GPU"
 _GB_TO_GIB = 1e9 / 2**30
@@ -49,17 +49,17 @@ _ACTIONS = {
     1: ("the driver requests a reset of the card", "restart the machine"),
     2: ("the driver requests a restart of the machine", "restart the machine"),
     3: (
-        "the driver requests to stop all traffic between the cards and to reset them",
+        "the driver requests that all traffic between the cards be stopped and the cards be reset",
         "end all programs on the cards, then restart the machine",
     ),
     4: (
-        "the driver requests to end all programs on the card and to reset it",
+        "the driver requests that all programs on the card be ended and the card be reset",
         "end all programs on the card, then restart the machine",
     ),
 }
 """nvmlDeviceGpuRecoveryAction_t (nvml.h)."""
 _XIDS = {
-    48: "an ECC error of two bits",
+    48: "a double-bit ECC error",
     63: "a row is to be remapped",
     64: "a row could not be remapped",
     74: "NVLink",
@@ -129,8 +129,8 @@ def _video_memory(given: JudgeInput) -> Judgement:
     split, by_torch = any(given.get("nvml.mig", [])), _by_torch(given)
     if by_torch is None and split:
         return unknown(
-            "the card is split into partitions (MIG), and the driver reports the memory of the "
-            "whole card only",
+            "the card is split into partitions (MIG), and the driver reports only the memory of "
+            "the whole card",
             needed,
             _ASK_TORCH,
         )
@@ -161,14 +161,17 @@ def _of_a_part(judged: Judgement, size: int, needed: int | None) -> Judgement:
     """Judge a part of a card by the spec's minimum: it may be smaller than the whole card."""
     if needed is not None and size >= needed * VRAM_SHARE:
         return passes(
-            f"{format_bytes(size)} in a part of a card (MIG), {format_bytes(needed)} required",
+            f"{format_bytes(size)} in a MIG partition of a card, {format_bytes(needed)} required",
             needed,
             size,
         )
     return replace(
         judged,
-        cause="a part of a card (MIG)",
-        fix="use a larger part or a whole card, or lower requires.vram to the memory of the part",
+        cause="a MIG partition of a card",
+        fix=(
+            "use a larger partition or a whole card, or lower `requires.vram` to the memory of "
+            "the partition"
+        ),
     )
 
 
@@ -183,11 +186,12 @@ def _enough(given: JudgeInput, size: int, needed: int | None) -> Judgement:
     required = Threshold((needed or 0) * VRAM_SHARE, "bytes", "nine tenths of requires.vram")
     if size < required.value:
         return fails(
-            f"the GPU has only {format_bytes(size)}, {format_bytes(needed or 0)} required",
+            f"the GPU has only {format_bytes(size)} of memory, but {format_bytes(needed or 0)} is "
+            "required",
             needed,
             size,
-            "it is a smaller GPU, or a part of one (MIG)",
-            "use a GPU with more memory, or lower requires.vram",
+            "the GPU is smaller, or is a MIG partition",
+            "use a GPU with more memory, or lower `requires.vram`",
             required,
         )
     if card is None:
@@ -212,7 +216,7 @@ def _enough(given: JudgeInput, size: int, needed: int | None) -> Judgement:
         f"{format_bytes(most)}",
         card.memory_bytes,
         size,
-        f"it is another card, or {part if size < least else 'a variant of it with more memory'}",
+        f"it is a different card, or {part if size < least else 'a variant with more memory'}",
         _OTHER_GPU,
         bound,
     )
@@ -245,10 +249,10 @@ def _recovery(given: JudgeInput) -> Judgement:
     unready = sorted({state for state in fabric if state != "completed"})
     if unready:
         return warns(
-            f"NVLink fabric registration of the card: {', '.join(unready)}",
+            f"the card's NVLink fabric registration is not complete: {', '.join(unready)}",
             "completed",
             unready,
-            "the fabric manager has not initialized the NVLink switches, so CUDA may not start "
+            "the Fabric Manager has not initialized the NVLink switches, so CUDA may not start "
             "(error 802)",
             "start nvidia-fabricmanager, or restart the machine",
         )
@@ -283,7 +287,7 @@ def _kernel_log(given: JudgeInput) -> Judgement:
             f"the driver logged {format_list(message)}",
             [],
             fatal,
-            "the card, its memory or its link failed since the machine was started",
+            "the card, its memory or its link has failed since the machine was started",
             RESTART_OR_REPLACE,
         )
     others = f", other Xids: {format_list([str(xid) for xid in observed])}" if observed else ""
@@ -306,7 +310,7 @@ def _diagnosis(given: JudgeInput) -> Judgement:
             [],
             failed,
             "NVIDIA's diagnosis found a fault",
-            "follow its advice; if it persists, use another machine",
+            "follow the advice in its message; if the fault persists, use another machine",
         )
     return passes(
         f"dcgmi diag -r {level}: {given['dcgm.passed']} tests passed",

@@ -41,18 +41,18 @@ _MODEST = frozenset({"t4", "l4", "pcie"})
 measured yet, so they only warn.
 """
 _SLOW = (
-    "another program computes on the card, its power or clocks are limited, it is too hot, or "
-    "only a part of it (MIG) is available"
+    "another program is computing on the card, its power or clocks are limited, it is too hot, "
+    "or only a part of it (MIG) is available"
 )
 _SLOW_FIX = (
-    "run `nvidia-smi -q -d CLOCK,POWER,PERFORMANCE`; end other programs; if it persists, use "
-    "another machine"
+    "run `nvidia-smi -q -d CLOCK,POWER,PERFORMANCE`; end other programs; if the card stays "
+    "slow, use another machine"
 )
 
 
 def _no_card(given: JudgeInput, what: str) -> Judgement:
     return (
-        skipped("measured on NVIDIA cards only")
+        skipped("only measured on NVIDIA cards")
         if given.expected.gpu_type == "mps"
         else unknown(f"torch sees no card, {what} (see T02)")
     )
@@ -68,7 +68,7 @@ def _allocated(given: JudgeInput) -> Judgement:
             f"only {format_bytes(filled)} of {format_bytes(required)} could be allocated",
             required,
             filled,
-            "another program is allocating memory, or the card has less than it reports",
+            "another program is allocating memory, or the card has less memory than it reports",
             END_OTHER_PROGRAM,
             Threshold(required, "bytes", "nine tenths of the free memory, in whole GiB"),
         )
@@ -77,7 +77,7 @@ def _allocated(given: JudgeInput) -> Judgement:
             f"only {format_bytes(free)} of {format_bytes(total)} is free",
             total,
             free,
-            "another program or notebook uses it",
+            "another program or notebook is using the card's memory",
             END_OTHER_PROGRAM,
             FREE_SHARE,
         )
@@ -92,7 +92,7 @@ def _written(given: JudgeInput) -> Judgement:
     if wrong:
         words = "1 word" if wrong == 1 else f"{wrong} words"
         return fails(
-            f"{words} of the card's memory changed after writing",
+            f"{words} of the card's memory changed after being written",
             0,
             wrong,
             "the card's memory is faulty",
@@ -101,18 +101,18 @@ def _written(given: JudgeInput) -> Judgement:
     if wrong is None or filled < TESTED_SHARE.value * total:
         free = given.get("memory.free_bytes")
         why = (
-            f" ({format_bytes(free)} were free; the test uses whole GiB and leaves a tenth of the "
+            f" ({format_bytes(free)} was free; the test uses whole GiB and leaves a tenth of the "
             "free memory)"
             if free is not None
             else ""
         )
         return skipped(
-            f"only {format_bytes(filled)} of {format_bytes(total)} tested, less than "
+            f"only {format_bytes(filled)} of {format_bytes(total)} was tested, less than "
             f"{TESTED_SHARE.value:.0%}{why}",
             filled,
         )
     return passes(
-        f"{format_bytes(filled)} of the card's memory tested without errors",
+        f"{format_bytes(filled)} of the card's memory was tested without errors",
         total,
         filled,
         TESTED_SHARE,
@@ -208,7 +208,7 @@ def _others(given: JudgeInput) -> Judgement:
         return skipped("the card supports no other format")
     if strange := [name for name, speed in sorted(speeds.items()) if not is_number(speed)]:
         return warns(
-            f"{', '.join(strange)} matrix products: no valid speed measured",
+            f"{', '.join(strange)} matrix products: no valid speed was measured",
             None,
             speeds,
             "the card's clock is faulty",
@@ -223,7 +223,7 @@ def _others(given: JudgeInput) -> Judgement:
     if slow:
         peaks = {name: _peak(given, name) for name in slow}
         return warns(
-            f"TFLOP/s: {message}; {', '.join(slow)} below half of the peak",
+            f"TFLOP/s: {message}; less than half of the peak: {', '.join(slow)}",
             peaks,
             speeds,
             _SLOW,
@@ -245,7 +245,7 @@ def _burnt(given: JudgeInput) -> Judgement:
             f"{_heat(given)}",
             0,
             others,
-            "the card computes wrong results when it is hot, or its memory is faulty",
+            "the card computes wrong results when hot, or its memory is faulty",
             "delete this machine and use another one",
         )
     slowed = (reasons or 0) & sum(SLOWDOWN_REASONS)
@@ -293,7 +293,7 @@ def _compared_with_others(key: str, unit: str, judge: Judge) -> Judge:
             return observed
         return warns(
             f"{describe_cards(names, [name for _, name in slow])}: "
-            f"{format_number(slow[0][0])} {unit}, the fastest card reaches {format_number(best)} "
+            f"{format_number(slow[0][0])} {unit}; the fastest card reaches {format_number(best)} "
             f"{unit}",
             best,
             slow[0][0],

@@ -29,7 +29,7 @@ _ERRORS: dict[int, tuple[str, str, str]] = {
         "use a machine or runtime with a GPU",
     ),
     4: (
-        "this user has no permission to use the driver",
+        "this user does not have permission to use the driver",
         "the device files belong to other users",
         "run as a user who can open /dev/nvidia*",
     ),
@@ -46,7 +46,7 @@ _ERRORS: dict[int, tuple[str, str, str]] = {
     ),
     18: (
         "the driver's library and kernel module have different versions",
-        "the driver was upgraded while it was in use",
+        "the driver was upgraded while in use",
         "restart the machine",
     ),
 }
@@ -75,15 +75,15 @@ def _opens(given: JudgeInput) -> Judgement:
     version, cuda = given["driver.version"], given["driver.cuda"]
     if observed != max(given.expected.gpu_count, 1) and count > observed:
         text = (
-            f"CUDA_VISIBLE_DEVICES shows {observed} of the {count} GPUs that the driver sees, "
-            f"but the spec declares {required}"
+            f"CUDA_VISIBLE_DEVICES exposes {observed} of the {count} GPUs that the driver "
+            f"sees, but the spec declares {required}"
         )
         return fails(
             text,
             required,
             names,
             "the variable lists a different number of GPUs than the spec declares",
-            "list the declared number of GPUs in it, or unset it",
+            "list the declared number of GPUs in the variable, or unset it",
         )
     if observed != max(given.expected.gpu_count, 1):
         return fails(
@@ -92,10 +92,12 @@ def _opens(given: JudgeInput) -> Judgement:
             required,
             names,
             "the machine has a different number of GPUs than the spec declares",
-            "change the machine type or gpu.count",
+            "change the machine type or `gpu.count`",
         )
     text = f"for CUDA up to {cuda}" if cuda else "reported by nvidia-smi"
-    hidden = f"; CUDA_VISIBLE_DEVICES shows {observed} of {count} GPUs" if count > observed else ""
+    hidden = (
+        f"; CUDA_VISIBLE_DEVICES exposes {observed} of {count} GPUs" if count > observed else ""
+    )
     return passes(f"driver {version}, {text}: {names}{hidden}", required, names)
 
 
@@ -127,10 +129,10 @@ def _version(given: JudgeInput) -> Judgement:
     message = f"driver {observed} does not satisfy {unfit}, which torch for {flavour} requires"
     if given.get("gpu.available"):
         return warns(
-            f"{message}, but torch computes nevertheless",
+            f"{message}, but torch can compute anyway",
             unfit,
             observed,
-            "a compatibility package (cuda-compat) replaces a newer driver",
+            "a compatibility package (cuda-compat) takes the place of a newer driver",
             fix,
         )
     return fails(
@@ -163,7 +165,7 @@ def _damaged_memory(seen: Mapping[str, list[Any]]) -> Judgement | None:
             0,
             seen["uncorrected"],
             "the card's memory is worn out",
-            "use another machine: delete this one and create it again",
+            "delete this machine and create it again, to get a different card",
         )
     for key, part, repaired in (
         ("remap_pending", "row", "replaced"),
@@ -174,7 +176,7 @@ def _damaged_memory(seen: Mapping[str, list[Any]]) -> Judgement | None:
                 f"a faulty {part} of the card's memory will be {repaired} at the next restart",
                 False,
                 True,
-                f"the driver found a faulty {part} since the last restart",
+                f"the driver has found a faulty {part} since the last restart",
                 "restart the machine",
             )
     return None
@@ -188,12 +190,12 @@ def _memory_errors(given: JudgeInput) -> Judgement:
         return damaged
     if False in seen["ecc"] and not _DELIVERED_WITHOUT.search(str(given.get("gpu.name"))):
         return warns(
-            "error correction (ECC) of the card's memory is off",
+            "error correction (ECC) for the card's memory is off",
             True,
             False,
-            "it was turned off to gain memory or speed; errors are then neither "
+            "ECC was turned off to gain memory or speed; without it, errors are neither "
             "corrected nor counted, and no check finds them",
-            "ask the machine's administrator to turn it on, or use another machine",
+            "ask the machine's administrator to turn ECC on, or use another machine",
         )
     uncounted = sum(
         on is True and count is None
@@ -202,12 +204,13 @@ def _memory_errors(given: JudgeInput) -> Judgement:
     if uncounted:
         # D05 is required: were this unknown, no machine with a virtual GPU could ever be verified.
         return warns(
-            f"error correction (ECC) is on, but the driver does not report the number of errors of "
-            f"{uncounted} of {len(seen['ecc'])} cards",
+            "error correction (ECC) is on, but the driver does not report the number of errors "
+            f"for {uncounted} of {len(seen['ecc'])} cards",
             0,
             seen["uncorrected"],
-            "it is a virtual GPU (vGPU), whose errors only the host can query, or an old driver",
-            "ask the host's administrator to run nvidia-smi -q -d ECC; M02 (tier quick) tests "
+            "this is a virtual GPU (vGPU), whose error counts only the host can read, or the "
+            "driver is old",
+            "ask the host's administrator to run `nvidia-smi -q -d ECC`; M02 (tier quick) tests "
             "the memory itself",
         )
     return passes(f"no uncorrected errors{_of_repairs(seen)}", 0, 0)
@@ -236,7 +239,7 @@ def _clocks(given: JudgeInput) -> Judgement:
         stages = ", ".join(sorted(stage for stage, names in busy.items() if names))
         when = "" if idle else f" under load ({stages})"
         return fails(
-            f"the card reduces its clocks{when}: {', '.join(observed)}",
+            f"the card is throttling{when}: {', '.join(observed)}",
             "none",
             observed,
             "the card is too hot, or its power supply is too weak",
@@ -244,7 +247,7 @@ def _clocks(given: JudgeInput) -> Judgement:
             NO_SLOWDOWN,
         )
     return passes(
-        f"the card does not reduce its clocks{', idle or under load' if busy else ''}",
+        f"the card is not throttling{', idle or under load' if busy else ''}",
         "none",
         "none",
     )
@@ -266,7 +269,7 @@ def _others(given: JudgeInput) -> Judgement:
             f"{format_bytes(used)} of {format_bytes(total)} of the card's memory is in use",
             0,
             used,
-            "another program or notebook uses "
+            "another program or notebook is using "
             f"it{': process ' + format_list([str(pid) for pid in pids]) if pids else ''}",
             END_OTHER_PROGRAM,
             bound,
@@ -291,8 +294,8 @@ def _settings(given: JudgeInput) -> Judgement:
         text
         for text, is_so in (
             ("the card is split into partitions (MIG)", any(given["nvml.mig"])),
-            ("only one program at a time can use it (compute mode)", _EXCLUSIVE in modes),
-            ("no program can use it (compute mode)", _PROHIBITED in modes),
+            ("only one program at a time can use the card (compute mode)", _EXCLUSIVE in modes),
+            ("no program can use the card (compute mode)", _PROHIBITED in modes),
         )
         if is_so
     ]
@@ -301,12 +304,12 @@ def _settings(given: JudgeInput) -> Judgement:
         for limit, default in _lowered(given, "power_limit_mw", "power_default_mw")
     ]
     wrong += [
-        f"its PCIe link has {now} of {most} lanes"
+        f"its PCIe link uses only {now} of {most} lanes"
         for now, most in _lowered(given, "lanes", "lanes_most")
     ]
     # Idle links fall to a lower generation by themselves, so only what the slot allows counts.
     wrong += [
-        f"the slot is PCIe {most}, the card is PCIe {own}"
+        f"the slot is PCIe {most}, but the card is PCIe {own}"
         for most, own in _lowered(given, "pcie_most", "pcie_of_card")
     ]
     if wrong:
@@ -314,7 +317,7 @@ def _settings(given: JudgeInput) -> Judgement:
             "; ".join(wrong),
             "default settings",
             wrong,
-            "the card was configured for another purpose, or is in a slower slot",
+            "the card was configured for a different purpose, or is in a slower slot",
             "ask the machine's administrator, or use another machine",
         )
     return passes(

@@ -52,8 +52,8 @@ def _folders(given: JudgeInput) -> Judgement:
     ]
     if given.expected.training.torch_compile and seen["folder.tmp_runs_programs"] is False:
         wrong.append(
-            f"the temporary folder ({paths['tmp']}) is mounted noexec, and "
-            "torch.compile loads compiled code from it"
+            f"the temporary folder ({paths['tmp']}) is mounted noexec, but torch.compile loads "
+            "compiled code from it"
         )
     if not wrong:
         return passes(
@@ -65,11 +65,11 @@ def _folders(given: JudgeInput) -> Judgement:
         format_list(wrong),
         "writable",
         wrong,
-        "a variable (such as HOME) names a folder that does not exist, belongs to another "
-        "user, is inside one that this user cannot enter, "
-        "or is mounted read-only; Python silently uses another temporary folder",
-        "create the folder, or set TMPDIR, HF_HOME or the working folder to one that this "
-        "user can write to",
+        "a variable (such as HOME) names a folder that does not exist, belongs to another user, "
+        "is inside one that this user cannot enter, or is mounted read-only; Python silently "
+        "uses a different temporary folder",
+        "create the folder, or set TMPDIR, HF_HOME or the working folder to a folder this user "
+        "can write to",
     )
 
 
@@ -106,7 +106,7 @@ def _declared(given: JudgeInput) -> Judgement:
         if observed[name] != required[name]
     ]
     if not wrong:
-        return passes("every declared variable has its value", required, observed)
+        return passes("every declared variable has its declared value", required, observed)
     return fails(
         format_list(wrong),
         required,
@@ -133,7 +133,7 @@ def _secrets(given: JudgeInput) -> Judgement:
         f"not set: {', '.join(unset)}",
         dict.fromkeys(observed, "set"),
         observed,
-        "the variable or secret store that the spec names is empty, or the secret was not "
+        "the variable or the secret store named in the spec is empty, or the secret was not "
         "passed to this process",
         "export the variable named under `secrets` in the spec, or check the secret's "
         "reference and access rights",
@@ -149,23 +149,23 @@ def _odd(states: dict[str, str]) -> Judgement | None:
         format_list(message),
         dict.fromkeys(states, "set"),
         states,
-        "it was copied with a line break, or is still a placeholder",
-        "store it again without the line break (printf, not echo), and set the variable to the "
-        "real value",
+        "the secret was copied with a line break, or is still a placeholder",
+        "store the secret again without a line break (use printf, not echo), and set the "
+        "variable to the real value",
     )
 
 
 def _files(given: JudgeInput) -> Judgement:
     observed = given["credentials.files"]
     if not observed:
-        return skipped("none of the usual credential files exists")
+        return skipped("there are no credential files in the usual places")
     wrong = [
         f"{kind}: the file can be read by {who}"
         for kind, who in observed.items()
         if who.startswith("others")
     ]
     wrong += [
-        f"{kind}: the file that the variable names cannot be read ({who.partition(': ')[2]})"
+        f"{kind}: the file named by the variable cannot be read ({who.partition(': ')[2]})"
         for kind, who in observed.items()
         if who.startswith("nobody")
     ]
@@ -180,8 +180,8 @@ def _files(given: JudgeInput) -> Judgement:
         "its owner",
         observed,
         "the file was copied or written with a permissive umask, or the variable names a file "
-        "on another machine",
-        "run chmod 600 on the file, and correct the variable (HF_TOKEN_PATH, "
+        "that exists only on another machine",
+        "run `chmod 600` on the file, and correct the variable (HF_TOKEN_PATH, "
         "GOOGLE_APPLICATION_CREDENTIALS, NETRC)",
     )
 
@@ -204,7 +204,7 @@ _OVER_THE_NETWORK = (
 _ODD = {
     "with white space around it": "begins or ends with white space or a line "
     "break, which HTTP headers do not allow",
-    "short": "is shorter than any token",
+    "short": "is too short to be a token",
 }
 _FOLDERS = {
     "tmp": "the temporary folder",

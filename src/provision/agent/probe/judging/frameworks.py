@@ -22,8 +22,8 @@ from .judgement import (
 from .numerics import identify_arithmetic
 
 _CUDA_PACKAGES = {
-    "jax": "add jax[cuda13] (driver 580 or newer) or jax[cuda12] to packages in place of jax",
-    "tensorflow": "add tensorflow[and-cuda] to packages in place of tensorflow",
+    "jax": "replace jax in `packages` with jax[cuda13] (driver 580 or newer) or jax[cuda12]",
+    "tensorflow": "replace tensorflow in `packages` with tensorflow[and-cuda]",
 }
 _DTYPES = {"fp32": "float32", "tf32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 _AGAIN = "lock versions that are known to work together, and run the verification again"
@@ -38,10 +38,10 @@ def _device(given: JudgeInput) -> Judgement:
             f"{name} computes on the {platform}{f': {why}' if why else ''}",
             expected,
             platform,
-            "its packages contain no code for CUDA, or do not find the CUDA libraries or a driver",
+            "its packages contain no CUDA code, or do not find the CUDA libraries or a driver",
             _CUDA_PACKAGES[name]
             if expected == "gpu"
-            else "declare the card under gpu, or set JAX_PLATFORMS=cpu",
+            else "declare the card under `gpu`, or set JAX_PLATFORMS=cpu",
         )
     if errors := given["framework.errors"]:
         return fails(
@@ -53,7 +53,7 @@ def _device(given: JudgeInput) -> Judgement:
         )
     if expected == "gpu" and len(devices) < given.expected.gpu_count:
         return fails(
-            f"{name} sees {len(devices)} of {given.expected.gpu_count} GPUs",
+            f"{name} sees only {len(devices)} of {given.expected.gpu_count} GPUs",
             given.expected.gpu_count,
             len(devices),
             "CUDA_VISIBLE_DEVICES hides the others, or they do not work",
@@ -74,14 +74,14 @@ def _products(given: JudgeInput) -> Judgement:
                 f"{shown} matrix products of {name} are wrong: relative error {errors[kind]:.2g}",
                 bound.value,
                 errors,
-                "a variable or flag selects a shorter format, or the card is faulty",
+                "a variable or flag selects a lower precision, or the card is faulty",
                 "unset NVIDIA_TF32_OVERRIDE and XLA_FLAGS, and run the verification again",
                 bound,
             )
     usual = identify_arithmetic(errors["default"])
     return passes(
-        f"fp32 and bf16 matrix products of {name} agree with float64; fp32 computes in {usual} "
-        "unless the program sets another precision",
+        f"fp32 and bf16 matrix products of {name} agree with float64; fp32 is computed in "
+        f"{usual} unless the program sets a different precision",
         FP32_ERROR.value,
         errors,
     )
@@ -90,14 +90,14 @@ def _products(given: JudgeInput) -> Judgement:
 def _memory(given: JudgeInput) -> Judgement:
     wanted, held = given["framework.wanted_bytes"], given["framework.held_bytes"]
     if wanted is None:
-        return unknown("the memory of the card is not known, or no card is used (see J01)")
+        return unknown("the card's memory is unknown, or no card is used (see J01)")
     limit = given["framework.limit_bytes"]
     if held < wanted:
         return fails(
             f"only {format_bytes(held)} of {format_bytes(wanted)} could be allocated",
             wanted,
             held,
-            "another program or notebook uses memory of the card",
+            "another program or notebook is using the card's memory",
             END_OTHER_PROGRAM,
         )
     name = given["framework.name"]
@@ -155,18 +155,18 @@ def _precision(given: JudgeInput) -> Judgement:
             required,
             observed,
             "another setting selects the precision",
-            "remove it, or declare the precision that you want",
+            "remove that setting, or declare the precision you want",
         )
     usual = given.get("framework.default_error")
     if declared == "fp32" and is_number(usual) and usual > FP32_ERROR.value:
         return warns(
-            f"fp32 computes in {identify_arithmetic(usual)} here unless the program sets another "
-            "precision",
+            f"fp32 is computed in {identify_arithmetic(usual)} here unless the program sets a "
+            "different precision",
             required,
             usual,
             "jax and TensorFlow use tf32 for fp32 matrix products on cards that have it",
-            "declare precision: tf32, or set JAX_DEFAULT_MATMUL_PRECISION=highest under env (jax), "
-            "or call tf.config.experimental.enable_tensor_float_32_execution(False)",
+            "declare `precision: tf32`, or set JAX_DEFAULT_MATMUL_PRECISION=highest under `env` "
+            "(jax), or call tf.config.experimental.enable_tensor_float_32_execution(False)",
         )
     return passes(f"layers compute in {observed}", required, observed)
 
@@ -176,10 +176,11 @@ def _repeats(given: JudgeInput) -> Judgement:
     if first == again:
         return passes("a second run gives the same weights", first, again)
     return fails(
-        "a second run with the same seed gives other weights",
+        "a second run with the same seed gives different weights",
         first,
         again,
-        "a kernel of this combination adds in varying order, or the card is faulty",
+        "a kernel in this combination of packages adds values in a varying order, or the card is "
+        "faulty",
         "compare runs by their loss curves; run the verification again on another machine",
     )
 
@@ -206,10 +207,10 @@ def _resumes(given: JudgeInput) -> Judgement:
             difference,
         )
     return fails(
-        "resumed from the checkpoint, a new process reaches other weights",
+        "resumed from the checkpoint, a new process reaches different weights",
         RESUMED_DIFFERENCE.value,
         {"difference": difference, "steps": steps, "made": made},
-        "the state of the optimizer or of the random numbers was not saved or not loaded",
+        "the optimizer state or the random number state was not saved or not loaded",
         _AGAIN,
     )
 

@@ -37,8 +37,8 @@ def _system(given: JudgeInput) -> Judgement:
         f"this machine is {observed}, but the lock is for {expected}",
         expected,
         observed,
-        "the environment was created on a platform that is not locked",
-        "add this platform to `platforms` in the spec and lock again, or use a machine of the "
+        "the environment was created on a platform that the lock does not cover",
+        "add this platform to `platforms` in the spec and lock again, or use a machine with a "
         "locked platform",
     )
 
@@ -53,11 +53,11 @@ def _libc(given: JudgeInput) -> Judgement:
         return skipped("no locked wheel requires glibc, and this system has none")
     if observed is None:
         return fails(
-            f"glibc >= {needed} is required, but this system has none",
+            f"glibc >= {needed} is required, but this system has no glibc",
             f">={needed}",
             None,
-            "this system has no glibc (Alpine uses musl, or it is not Linux), so manylinux wheels "
-            "cannot be loaded",
+            "the system uses a different C library (Alpine uses musl) or is not Linux, so "
+            "manylinux wheels cannot be loaded",
             "use an image with glibc, such as Debian or Ubuntu",
         )
     if specifier_allows(f">={needed}", observed):
@@ -85,7 +85,7 @@ def _cpu(given: JudgeInput) -> Judgement:
         "the container limits the CPUs"
         if quota
         else "the machine has fewer CPUs, or the CPU affinity excludes some",
-        "lower training.dataloader_workers, or use a machine type with more CPUs",
+        "lower `training.dataloader_workers`, or use a machine type with more CPUs",
         Threshold(
             workers, "CPUs", "PyTorch's DataLoader warns if there are more workers than CPUs"
         ),
@@ -98,7 +98,7 @@ def _memory(given: JudgeInput) -> Judgement:
     contained = limit is not None and limit < total
     available = limit if contained else total
     if needed is None:
-        return skipped(f"no minimum declared; {format_bytes(available)} available", available)
+        return skipped(f"no minimum is declared; {format_bytes(available)} is available", available)
     if available >= needed * (1 if contained else RAM_SHARE.value):
         return passes(
             f"{format_bytes(available)} of RAM, {format_bytes(needed)} required",
@@ -107,13 +107,13 @@ def _memory(given: JudgeInput) -> Judgement:
         )
     holder = "the machine has only"
     cause = "the machine is smaller than declared"
-    fix = "use a machine type with more memory, or lower requires.ram"
+    fix = "use a machine type with more memory, or lower `requires.ram`"
     if contained:
-        holder = "the container may use only"
-        cause = "the container has a memory limit; a process that exceeds it is killed"
+        holder = "the container can use only"
+        cause = "the container has a memory limit, and a process that exceeds it is killed"
         fix = "raise the container's memory limit"
     return fails(
-        f"{format_bytes(needed)} of RAM required, but {holder} {format_bytes(available)}",
+        f"{format_bytes(needed)} of RAM is required, but {holder} {format_bytes(available)}",
         needed,
         available,
         cause,
@@ -143,8 +143,9 @@ def _disk(given: JudgeInput) -> Judgement:
             f"no more files can be created in {', '.join(full)}",
             "free inodes",
             0,
-            "the file system has no free inodes, even if bytes are free: 'No space left on device'",
-            "delete small files (caches, old checkpoints) on that disk; find it with `df -i`",
+            "the file system has no free inodes, although bytes are free, and reports 'No space "
+            "left on device'",
+            "delete small files (caches, old checkpoints) on the disk that `df -i` shows as full",
         )
     if needed is None:
         return _disk_undeclared(given, free)
@@ -152,7 +153,7 @@ def _disk(given: JudgeInput) -> Judgement:
     unread = [name for name, value in declared.items() if value is None]
     short = {name: value for name, value in known.items() if value < needed}
     low = ", ".join(f"{name} ({format_bytes(value)})" for name, value in short.items())
-    message = f"{format_bytes(needed)} of free disk space required, but less is free in {low}"
+    message = f"{format_bytes(needed)} of free disk space is required, but less is free in {low}"
     bound = Threshold(needed, "bytes", "requires.disk in the spec")
     if any(name in declared for name in short):
         return fails(
@@ -190,12 +191,13 @@ def _disk_undeclared(given: JudgeInput, free: dict[str, int | None]) -> Judgemen
     checkpoint = int((model.parameters if model and model.parameters else 0) * CHECKPOINT.value)
     if given.expected.training.method == "full" and left is not None and left < checkpoint:
         return warns(
-            f"{format_bytes(left)} free in the output folder, but one checkpoint of the declared "
-            f"model takes {format_bytes(checkpoint)}",
+            f"{format_bytes(left)} is free in the output folder, but one checkpoint of the "
+            f"declared model takes {format_bytes(checkpoint)}",
             checkpoint,
             left,
             "the disk is full, or too small for the model",
-            "free up space, or declare a larger disk with paths: {output: ...} and requires.disk",
+            "free up space, or declare a larger disk with `paths: {output: ...}` and "
+            "`requires.disk`",
             Threshold(checkpoint, "bytes", f"12 bytes per parameter: {CHECKPOINT.source}"),
         )
     low = {
@@ -222,7 +224,8 @@ def _shared_memory(given: JudgeInput) -> Judgement:
     floor = needed if needed is not None else int(SHM_FLOOR.value)
     if needed is None and given.expected.training.dataloader_workers == 0:
         return skipped(
-            f"no minimum and no DataLoader workers declared; {format_bytes(observed)} available",
+            f"no minimum and no DataLoader workers are declared; {format_bytes(observed)} is "
+            "available",
             observed,
         )
     state, left = (
@@ -234,7 +237,7 @@ def _shared_memory(given: JudgeInput) -> Judgement:
             f"/dev/shm is {state}",
             "writable",
             state,
-            "it is not mounted, is mounted read-only, or its permissions are not 1777; "
+            "/dev/shm is not mounted, is mounted read-only, or its permissions are not 1777; "
             "multiprocessing needs it for workers and locks",
             "run `mount -t tmpfs -o size=2g tmpfs /dev/shm; chmod 1777 /dev/shm`, or start the "
             "container with --shm-size",
@@ -242,11 +245,12 @@ def _shared_memory(given: JudgeInput) -> Judgement:
     if observed >= floor and left < floor * SHM_FREE.value:
         return fails(
             f"/dev/shm has {format_bytes(observed)}, of which only {format_bytes(left)} is free; "
-            f"{format_bytes(floor)} required",
+            f"{format_bytes(floor)} is required",
             floor,
             left,
-            "another program uses it, or killed programs left files there",
-            "list it with `ls -l /dev/shm`, and delete files that no program uses (torch_*, psm_*)",
+            "another program is using it, or killed programs left files in it",
+            "list its files with `ls -l /dev/shm`, and delete files that no program uses "
+            "(torch_*, psm_*)",
             SHM_FREE,
         )
     if observed >= floor:
@@ -256,7 +260,7 @@ def _shared_memory(given: JudgeInput) -> Judgement:
             observed,
         )
     return fails(
-        f"/dev/shm has only {format_bytes(observed)}, {format_bytes(floor)} "
+        f"/dev/shm has only {format_bytes(observed)}, but {format_bytes(floor)} is "
         f"{'required' if needed is not None else 'recommended for DataLoader workers'}",
         floor,
         observed,
@@ -280,12 +284,12 @@ def _open_files(given: JudgeInput) -> Judgement:
         message = "unlimited" if limit < 0 else limit
         return passes(f"{message} open files allowed", NOFILE_FLOOR.value, message)
     return fails(
-        f"only {limit} open files allowed, {NOFILE_FLOOR.value:g} recommended "
+        f"only {limit} open files are allowed, but {NOFILE_FLOOR.value:g} are recommended "
         "for DataLoader workers",
         NOFILE_FLOOR.value,
         limit,
-        "each tensor that a worker returns keeps a file open: 'Too many open files'",
-        "run `ulimit -n 65536`, or use the sharing strategy 'file_system'",
+        "each tensor that a worker returns keeps a file open, which ends in 'Too many open files'",
+        "run `ulimit -n 65536`, or set the sharing strategy 'file_system' (torch.multiprocessing)",
     )
 
 
@@ -324,7 +328,8 @@ def _limits(given: JudgeInput) -> Judgement:
         message,
         "the limits are set by the shell (ulimit), by the service that starts the program, or by "
         "the container (--pids-limit)",
-        "raise them: `ulimit -v unlimited -f unlimited -t unlimited`, or --pids-limit -1",
+        "raise the limits with `ulimit -v unlimited -f unlimited -t unlimited`, or start the "
+        "container with --pids-limit -1",
     )
 
 
@@ -335,14 +340,14 @@ def _person(given: JudgeInput) -> Judgement:
             f"text files are read as {encoding}",
             "utf-8",
             encoding,
-            "the locale is not UTF-8, so datasets are decoded differently or fail",
+            "the locale is not UTF-8, so datasets are decoded differently, or decoding fails",
             "set LANG=C.UTF-8 or PYTHONUTF8=1",
         )
     if not writable:
         caches = given.get("user.caches_in_home", ["torch", "Hugging Face"])
         if not caches:
             return passes(
-                "UTF-8; the home folder is not writable, but variables put the caches elsewhere",
+                "UTF-8; the home folder is not writable, but variables place the caches elsewhere",
                 "utf-8",
                 encoding,
             )

@@ -13,7 +13,7 @@ from .judgement import JudgeInput, fails, format_list, passes, skipped, unknown,
 def _kernel(given: JudgeInput) -> Judgement:
     release, kind = given["host.kernel"], given["host.kernel_kind"]
     if kind not in ("linux", "gvisor"):
-        return skipped(f"the minimum applies to Linux only; this is {kind} {release}", release)
+        return skipped(f"the minimum applies only to Linux; this is {kind} {release}", release)
     floor = f">={KERNEL_FLOOR.value:g}"
     if kind == "gvisor":
         return warns(
@@ -21,8 +21,8 @@ def _kernel(given: JudgeInput) -> Judgement:
             floor,
             release,
             "gVisor replaces the host's kernel and reports version 4.4.0 on every host",
-            "no action needed if training works; the kernel log and GPU profilers (ncu) do not "
-            "work under gVisor",
+            "no action is needed if training works; the kernel log and GPU profilers (ncu) do "
+            "not work under gVisor",
         )
     numbers = re.match(r"(\d+)\.(\d+)", release)
     if numbers is None:
@@ -33,7 +33,7 @@ def _kernel(given: JudgeInput) -> Judgement:
         f"Linux {release} is older than {KERNEL_FLOOR.value:g}",
         floor,
         release,
-        "accelerate is not tested with kernels this old, and a run can hang",
+        "accelerate is not tested with kernels this old, and training can hang",
         "use a newer image",
     )
 
@@ -52,7 +52,7 @@ def _clock(given: JudgeInput) -> Judgement:
         )
     if skew is not None and abs(skew) > CLOCK_SKEW.value:
         return fails(
-            f"the clock is {abs(skew)} s {'ahead of' if skew > 0 else 'behind'} the Hub's",
+            f"the clock is {abs(skew)} s {'ahead of' if skew > 0 else 'behind'} the Hub's clock",
             0,
             skew,
             "the clock is not synchronized over the network; certificates and signed requests are "
@@ -60,11 +60,11 @@ def _clock(given: JudgeInput) -> Judgement:
             fix,
         )
     if ahead is None and skew is None:
-        return unknown("no file of the environment has a time to compare the clock with")
-    message = "the clock is not behind the files of the environment"
+        return unknown("no file in the environment has a time to compare the clock with")
+    message = "the clock is not behind the files in the environment"
     if skew is None:
         return passes(message, "not in the past", "not in the past")
-    return passes(f"{message}, and agrees with the Hub's", 0, skew)
+    return passes(f"{message}, and agrees with the Hub's clock", 0, skew)
 
 
 def _place(given: JudgeInput) -> Judgement:
@@ -77,7 +77,8 @@ def _place(given: JudgeInput) -> Judgement:
     )
     if wrong and not given.expected.simulated:
         return warns(
-            f"the target is of kind {required}, but this machine does not look like it: {message}",
+            f"the target has the kind {required}, but this machine does not look like a {required} "
+            f"machine: {message}",
             required,
             place,
             "the probe was copied to another machine, or runs outside the notebook's environment",
@@ -103,9 +104,9 @@ def _login_shell(given: JudgeInput) -> Judgement:
         f"a new login shell sets {format_list(message)}",
         [],
         differs,
-        "the shell's startup files (.profile, .bashrc, /etc/profile.d) set it, so terminals "
+        "the shell's startup files (.profile, .bashrc, /etc/profile.d) set this, so terminals "
         "and programs started from them get a different environment",
-        "remove it from these files, or start programs with `provision run`",
+        "remove the setting from these files, or start programs with `provision run`",
     )
 
 
@@ -119,10 +120,9 @@ def _offline(given: JudgeInput) -> Judgement:
             f"{', '.join(undeclared)} keeps the Hugging Face libraries offline",
             [],
             observed,
-            "the image, the shell or the notebook server sets it; the "
-            "libraries then report that they "
-            "cannot connect, even if the network works",
-            "unset it, or declare it under `env` in the spec",
+            "the image, the shell or the notebook server sets the variable; the libraries then "
+            "report that they cannot connect, even if the network works",
+            "unset the variable, or declare it under `env` in the spec",
         )
     return passes(
         f"offline as declared ({', '.join(observed)})"
@@ -156,7 +156,7 @@ def _way(given: JudgeInput) -> Judgement:
             "allow the connection, set HTTPS_PROXY or HF_ENDPOINT, or set HF_HUB_OFFLINE=1 "
             "under `env` in the spec and copy the files to the machine",
         )
-    return passes(f"{hub}: name, connection and certificate are fine{through}", "answer", reached)
+    return passes(f"{hub} can be reached{through}, and its certificate is valid", "answer", reached)
 
 
 def _answer(given: JudgeInput) -> Judgement:
@@ -171,7 +171,7 @@ def _answer(given: JudgeInput) -> Judgement:
         "<400",
         status,
         "a gateway accepts connections but blocks requests, or the Hub has a problem",
-        "open it in a browser on that machine, or ask the network administrator",
+        "open the address in a browser on this machine, or ask the network administrator",
     )
 
 

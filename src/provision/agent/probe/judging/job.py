@@ -11,15 +11,15 @@ def _code(given: JudgeInput) -> Judgement:
     assert code is not None
     observed, changed = given["code.digest"], given["code.changed"]
     if observed == code.digest:
-        return passes(f"{given['code.files']} files as declared", code.digest, observed)
+        return passes(f"{given['code.files']} files match the declared code", code.digest, observed)
     return fails(
-        f"files that differ from the declared code: {format_list(changed)}"
+        f"these files differ from the declared code: {format_list(changed)}"
         if changed
-        else "the files are those of other code",
+        else "the files belong to different code",
         code.digest,
         observed,
-        "files were edited, added to the list or removed since the code was read",
-        "run `provision apply` again, which brings the code as it is now",
+        "files were edited, added to the list or removed after the code was read",
+        "run `provision apply` again, which copies the current code",
     )
 
 
@@ -29,11 +29,11 @@ def _command(given: JudgeInput) -> Judgement:
     expected = {"exit": command.exit, "files": list(command.files), "stdout": command.stdout}
     if given["command.error"]:
         return fails(
-            f"it did not start: {given['command.error']}",
+            f"the command did not start: {given['command.error']}",
             expected,
             given["command.error"],
             "the program is not in the environment, or is not executable",
-            "check verify.command, and that a package of the spec provides the program",
+            "check `verify.command`, and check that a package in the spec provides the program",
         )
     code, ended_by = given["command.exit"], given["command.signal"]
     missing, matches = given["command.missing"], given["command.matches"]
@@ -41,22 +41,25 @@ def _command(given: JudgeInput) -> Judgement:
     problems = []
     if code != command.exit:
         ending = f"was ended by {ended_by}" if ended_by else f"ended with exit code {code}"
-        problems.append(f"it {ending}, not {command.exit}")
+        problems.append(f"the command {ending}; expected exit code {command.exit}")
     if missing:
-        problems.append(f"it did not write {format_list(missing)}")
+        problems.append(f"the command did not write {format_list(missing)}")
     if matches is False:
         problems.append(f"its output does not match {command.stdout}")
     if problems:
         last = given["command.tail"].strip().splitlines()[-1:]
         return fails(
-            "; ".join([*problems, *(f"its last line: {line[:200]}" for line in last)]),
+            "; ".join([*problems, *(f"the last line: {line[:200]}" for line in last)]),
             expected,
             {**observed, "output": given["command.tail"]},
-            "the command fails in this environment, or its expectation is another one",
-            "run it with `provision run -- PROGRAM ...`, and pass its output to `provision why`",
+            "the command fails in this environment, or `verify.command` expects something else",
+            "run the command with `provision run -- PROGRAM ...`, and pass the output to "
+            "`provision why`",
         )
     return passes(
-        f"it ended with exit code {code} after {given['command.wall_s']:.1f} s", expected, observed
+        f"the command ended with exit code {code} after {given['command.wall_s']:.1f} s",
+        expected,
+        observed,
     )
 
 

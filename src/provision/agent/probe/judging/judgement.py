@@ -11,7 +11,7 @@ from ..model import Judgement, ObservedValues, Status, Threshold
 
 _GIB = 1024**3
 _MIB = 1024**2
-RESTART_OR_REPLACE = "restart the machine; if it persists, use another one"
+RESTART_OR_REPLACE = "restart the machine; if the problem persists, use another machine"
 END_OTHER_PROGRAM = "end the other program or notebook kernel (nvidia-smi lists it)"
 
 

@@ -30,7 +30,7 @@ def _strategy(given: JudgeInput) -> Judgement:
     if not wrong:
         return replace(
             passes(
-                f"{launch.strategy} by {launch.effective_launcher}: {launch.processes} processes "
+                f"{launch.strategy} with {launch.effective_launcher}: {launch.processes} processes "
                 f"over {observed['backend']} train one model",
                 required,
                 observed,
@@ -39,7 +39,7 @@ def _strategy(given: JudgeInput) -> Judgement:
         )
     cause, fix = _reason(launch)
     return fails(
-        f"{launch.strategy} by {launch.effective_launcher}: {format_list(wrong)}",
+        f"{launch.strategy} with {launch.effective_launcher}: {format_list(wrong)}",
         required,
         observed,
         cause,
@@ -51,8 +51,8 @@ def _strategy(given: JudgeInput) -> Judgement:
 def _reason(launch: Launch) -> tuple[str, str]:
     if launch.effective_launcher == "python":
         return (
-            "launcher: python starts only one process",
-            "set launcher: torchrun or launcher: accelerate, or remove the launcher",
+            "`launcher: python` starts only one process",
+            "set `launcher: torchrun` or `launcher: accelerate`, or remove `launcher`",
         )
     return (
         (
@@ -60,8 +60,8 @@ def _reason(launch: Launch) -> tuple[str, str]:
             "reach each other"
         ),
         (
-            "start it with the command of `provision export --format launch`; lock torch, "
-            "transformers and accelerate together"
+            "start the training with the command that `provision export --format launch` "
+            "prints; lock torch, transformers and accelerate together"
         ),
     )
 
@@ -87,9 +87,10 @@ def _wrong(given: JudgeInput, launch: Launch) -> list[str]:
         )
     if seen["launch.ranks"] != launch.processes or seen["_launch.world"] != [launch.processes]:
         groups = " or ".join(str(size) for size in seen["_launch.world"])
+        count = seen["launch.ranks"]
         wrong.append(
-            f"{seen['launch.ranks']} processes ran, each in a group of {groups}, instead of "
-            f"{launch.processes} in one group"
+            f"{count} {'process' if count == 1 else 'processes'} ran (group size {groups}) instead "
+            f"of {launch.processes} in a single group"
         )
     backend = "nccl" if launch.gpus else "gloo"
     if backend not in seen["launch.backend"]:
@@ -103,7 +104,7 @@ def _wrong_result(given: JudgeInput, launch: Launch) -> list[str]:
     first, last = given["launch.loss"]
     known = optimizer_family(given.expected.training.optimizer) in LEARNING_RATES
     wrong = (
-        [f"the loss does not fall: from {first} to {last}"]
+        [f"the loss does not fall: it went from {first} to {last}"]
         if known and not has_fallen(first, last, LOSS_RATIO.value)
         else []
     )

@@ -15,11 +15,11 @@ def _loader(method: str) -> Judge:
         if total is None:
             return skipped(f"{method} is not available on this system")
         if total == EXPECTED_SUM:
-            return passes(f"2 workers started by {method} returned all batches", _WHOLE, _WHOLE)
+            return passes(f"2 workers started with {method} returned all batches", _WHOLE, _WHOLE)
         off = total - EXPECTED_SUM
         return fails(
-            f"workers started by {method} returned wrong batches: their sum is {abs(off):,} too "
-            f"{'large' if off > 0 else 'small'}",
+            f"workers started with {method} returned wrong batches: their sum is {abs(off):,} "
+            f"too {'large' if off > 0 else 'small'}",
             _WHOLE,
             f"8 batches with the sum {total:,}",
             "shared memory was corrupted or truncated",
@@ -53,7 +53,7 @@ def _large(given: JudgeInput) -> Judgement:
         f"{what} did not arrive from a worker: {error or 'it is corrupted'}",
         what,
         error or "a corrupted batch",
-        "batches are passed through shared memory (/dev/shm), which is too small",
+        "batches are passed through shared memory (/dev/shm), which is too small for them",
         "start the container with a larger --shm-size, use smaller batches, or set the "
         "sharing strategy file_system (torch.multiprocessing)",
     )

@@ -9,11 +9,11 @@ from .judgement import RESTART_OR_REPLACE, JudgeInput, fails, passes, skipped, u
 from .symptoms import explain_error
 
 _HANG = (
-    "the cards cannot reach each other: usually a virtual machine blocks peer-to-peer copies, "
-    "or there is too little shared memory"
+    "the cards cannot reach each other, usually because a virtual machine blocks peer-to-peer "
+    "copies or shared memory is too small"
 )
 _STUCK = "a card does not respond, or its process does not start"
-_STUCK_FIX = f"check nvidia-smi and the card's Xid errors (dmesg); {RESTART_OR_REPLACE}"
+_STUCK_FIX = f"check `nvidia-smi` and the card's Xid errors (`dmesg`); {RESTART_OR_REPLACE}"
 _NAMED = 3
 _HANG_FIX = (
     "try NCCL_P2P_DISABLE=1, then NCCL_IB_DISABLE=1; check /dev/shm; run with NCCL_DEBUG=INFO"
@@ -22,7 +22,7 @@ _HANG_FIX = (
 
 def _no_card(given: JudgeInput) -> Judgement:
     return (
-        skipped("NCCL is for NVIDIA cards")
+        skipped("NCCL is only for NVIDIA cards")
         if given.expected.gpu_type == "mps"
         else unknown("torch sees no card to compute on (see T02)")
     )
@@ -33,13 +33,13 @@ def _alone(given: JudgeInput) -> Judgement:
     if wrong is None:
         return _no_card(given)
     if wrong == 0:
-        return passes("NCCL starts and computes correct sums on one card", 0, 0)
+        return passes("NCCL starts and computes correct all-reduce results on one card", 0, 0)
     return fails(
-        f"{wrong} sums on one card are wrong",
+        f"{wrong} all-reduce results on one card are wrong",
         0,
         wrong,
         "NCCL or the card is faulty",
-        "recreate the environment; if it persists, use another machine",
+        "recreate the environment; if the problem persists, use another machine",
     )
 
 
@@ -58,13 +58,13 @@ def _sums(given: JudgeInput) -> Judgement:
         ranks = given["several.sums_wrong_ranks"]
         affected = "all of them" if len(ranks) == required else _called(ranks)
         return fails(
-            f"{wrong} sums over {required} cards are wrong, on {affected}",
+            f"{wrong} all-reduce results over {required} cards are wrong, on {affected}",
             0,
             wrong,
             "a card, or the link between two cards, is faulty",
             "use another machine",
         )
-    return passes(f"sums over {required} cards are correct", 0, 0)
+    return passes(f"all-reduce results over {required} cards are correct", 0, 0)
 
 
 def _broken(given: JudgeInput, name: str) -> Judgement:
@@ -88,7 +88,7 @@ def _broken(given: JudgeInput, name: str) -> Judgement:
         if code is not None:
             cause, fix = "a card or its process failed", _HANG_FIX
     return fails(
-        f"{how} {end}{behind}.{f' They printed: {printed}' if printed else ''}",
+        f"{how} {end}{behind}.{f' Their processes printed: {printed}' if printed else ''}",
         required,
         text,
         cause,
@@ -133,13 +133,14 @@ def _bandwidth(given: JudgeInput) -> Judgement:
     )
     if known is None:
         return passes(
-            f"{observed:.3g} GB/s of bus bandwidth; no reference for {count} such cards",
+            f"{observed:.3g} GB/s of bus bandwidth; there is no reference value for {count} "
+            "cards of this type",
             None,
             observed,
         )
     if observed < BUS_WARNS.value * known:
         return warns(
-            f"{observed:.3g} GB/s of bus bandwidth, {known:g} is typical",
+            f"{observed:.3g} GB/s of bus bandwidth ({known:g} GB/s is typical)",
             known,
             observed,
             "a link between two cards is down or slow, or peer-to-peer copies are disabled",
@@ -147,7 +148,10 @@ def _bandwidth(given: JudgeInput) -> Judgement:
             BUS_WARNS,
         )
     return passes(
-        f"{observed:.3g} GB/s of bus bandwidth, {known:g} is typical", known, observed, BUS_WARNS
+        f"{observed:.3g} GB/s of bus bandwidth ({known:g} GB/s is typical)",
+        known,
+        observed,
+        BUS_WARNS,
     )
 
 

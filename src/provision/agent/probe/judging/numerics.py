@@ -30,7 +30,7 @@ _SIGNATURES = (
 2.9e-4, fp16 3.6e-4, bf16 2.9e-3, e4m3 3.75e-2, e5m2 7.4e-2, for any depth from 256 to 4096,
 against float64 of inputs that were not rounded.
 """
-_AGAIN = "verify again; if it persists, reinstall torch, then try another machine"
+_AGAIN = "verify again; if the problem persists, reinstall torch, then try another machine"
 
 
 def identify_arithmetic(error: float) -> str:
@@ -66,10 +66,10 @@ def _products(given: JudgeInput) -> Judgement:
         ):
             return fails(
                 f"{name} matrix products{sizes[size]} are wrong: relative error {error} (limit "
-                f"{bound.value:g}), {outside} elements outside torch's tolerances",
+                f"{bound.value:g}), elements outside torch's tolerances: {outside}",
                 expected,
                 observed,
-                "a broken BLAS, a faulty device, or a variable that forces reduced precision",
+                "the BLAS library or the device is faulty, or a variable forces reduced precision",
                 _AGAIN,
                 bound,
             )
@@ -81,16 +81,16 @@ def _signature(given: JudgeInput) -> Judgement:
     if given.expected.training.precision == "tf32":
         return skipped("the spec declares tf32", error)
     if is_number(error) and error <= FP32_ERROR.value:
-        return passes("fp32 matrix products have the error of fp32", FP32_ERROR.value, error)
+        return passes("fp32 matrix products have fp32 accuracy", FP32_ERROR.value, error)
     message = f", typical of {identify_arithmetic(error)}" if is_number(error) else ""
     return fails(
         f"an fp32 matrix product has a relative error of {error}{message}: it was not computed in "
         "fp32",
         FP32_ERROR.value,
         error,
-        "a variable forces TF32 or another short format (NVIDIA_TF32_OVERRIDE, "
+        "a variable forces TF32 or another lower precision (NVIDIA_TF32_OVERRIDE, "
         "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE)",
-        "unset those variables, or declare precision: tf32",
+        "unset these variables, or declare `precision: tf32`",
         FP32_ERROR,
     )
 
@@ -107,8 +107,8 @@ def _convolutions(given: JudgeInput) -> Judgement:
                 f"convolutions{how} are wrong: {_errors(errors)} (limit {bound.value:g})",
                 bound.value,
                 errors,
-                "a faulty kernel in cuDNN or oneDNN, a variable that forces reduced precision, "
-                "or a faulty card",
+                "a cuDNN or oneDNN kernel or the card is faulty, or a variable forces reduced "
+                "precision",
                 _AGAIN,
                 bound,
             )
@@ -132,20 +132,23 @@ def _short_products(given: JudgeInput) -> Judgement:
             f"no fp8 matrix product can be computed: {refused}",
             None,
             None,
-            "this torch has a different function for fp8 matrix products, or none for this card",
-            "lock another torch if you need fp8",
+            "this torch has a different function for fp8 matrix products, or none that supports "
+            "this card",
+            "lock a different torch if you need fp8",
         )
     if errors is None:
         return skipped("the card does not support fp8")
     if _within(errors, FP8_ERROR):
         return passes(
-            "fp8 matrix products agree with float64 of the same numbers", FP8_ERROR.value, errors[0]
+            "fp8 matrix products agree with float64 results for the same inputs",
+            FP8_ERROR.value,
+            errors[0],
         )
     return judged(
         f"fp8 matrix products are wrong: {_errors(errors)}",
         FP8_ERROR.value,
         errors,
-        "a faulty kernel or card",
+        "a kernel or the card is faulty",
         _AGAIN,
         FP8_ERROR,
     )
@@ -164,23 +167,25 @@ def _errors(errors: Any) -> str:
 
 def _twice(given: JudgeInput) -> Judgement:
     if given["numerics.repeats"]:
-        return passes("the same matrix product twice gives the same bits", True, True)
+        return passes(
+            "two computations of the same matrix product are bitwise identical", True, True
+        )
     return fails(
-        "the same matrix product twice gives different bits",
+        "two computations of the same matrix product are not bitwise identical",
         True,
         False,
-        "a nondeterministic kernel or a faulty device",
-        "set CUBLAS_WORKSPACE_CONFIG=:4096:8 before torch starts; if it "
-        "persists, try another machine",
+        "a kernel is nondeterministic, or the device is faulty",
+        "set CUBLAS_WORKSPACE_CONFIG=:4096:8 before torch starts; if the problem persists, try "
+        "another machine",
     )
 
 
 def _finite(given: JudgeInput) -> Judgement:
     count = given["numerics.unfinite"]
     if count == 0:
-        return passes("results and gradients contain no NaN", 0, 0)
+        return passes("results and gradients contain no NaN or infinite values", 0, 0)
     return fails(
-        f"{count} numbers in results or gradients are NaN or infinite",
+        f"{count} values in results or gradients are NaN or infinite",
         0,
         count,
         "a kernel does not write its whole result, or the device is faulty",
@@ -193,7 +198,7 @@ def _random(given: JudgeInput) -> Judgement:
     if drawn and all(drawn.values()):
         return passes("the same seed gives the same sequence", None, drawn)
     return fails(
-        "the same seed gives different random numbers, or two seeds give the same",
+        "the same seed gives different random numbers, or two seeds give the same numbers",
         None,
         drawn,
         "the generator ignores its seed, or the device is faulty",
@@ -209,7 +214,7 @@ def _steps(given: JudgeInput) -> Judgement:
         f"softmax, layer norm or AdamW is wrong: relative error {error}",
         STEPS_ERROR.value,
         error,
-        "a faulty kernel or device",
+        "a kernel or the device is faulty",
         _AGAIN,
     )
 

@@ -24,22 +24,23 @@ def judge_import(given: JudgeInput) -> Judgement:
         return skipped(f"{given.subject} contains no Python module")
     if elsewhere:
         return fails(
-            f"{given.subject} is imported from {format_list(elsewhere)} instead of the folder in "
-            "which it is installed",
+            f"{given.subject} is imported from {format_list(elsewhere)} instead of the folder it "
+            "is installed in",
             None,
             elsewhere,
             "a file or folder with the same name comes first on sys.path (PYTHONPATH, a .pth file, "
             "an editable install)",
-            "rename it, unset PYTHONPATH, or recreate the environment from the lock",
+            "rename that file or folder, unset PYTHONPATH, or recreate the environment from the "
+            "lock",
         )
     if live:
         return warns(
-            f"{given.subject} reports version {live[0]} when it is imported, but {live[1]} in its "
-            "metadata",
+            f"{given.subject} reports version {live[0]} when it is imported, but its metadata has "
+            f"version {live[1]}",
             live[1],
             live[0],
-            "its files were overwritten with those of another version, or an installation was "
-            "interrupted",
+            "its files were overwritten with files from a different version, or an installation "
+            "was interrupted",
             "see P07, and recreate the environment from the lock",
         )
     return passes(f"import {', '.join(modules)}", "no exception", "no exception")
@@ -58,13 +59,15 @@ def judge_libraries(given: JudgeInput) -> Judgement:
             f"torch uses libraries from outside the environment: {format_list(outside)}",
             [],
             outside,
-            f"{' and '.join(variables)} put them before the libraries of the wheels"
+            f"{' and '.join(variables)} put these libraries before the libraries in the wheels"
             if variables
-            else "the loader finds them before the libraries of the wheels",
+            else "the loader finds these libraries before the libraries in the wheels",
             describe_unset(variables)
             if variables
-            else "remove them from the loader's path (ldconfig), or recreate the environment "
-            "from the lock",
+            else (
+                "remove them from the loader path (ldconfig), or recreate the environment from "
+                "the lock"
+            ),
         )
     if not given["_libraries.imported"]:
         return unknown(
@@ -76,7 +79,7 @@ def judge_libraries(given: JudgeInput) -> Judgement:
             f"more than one OpenMP runtime is loaded: {format_list(openmp)}",
             1,
             openmp,
-            "two packages each contain an OpenMP runtime: their threads compete, and some "
+            "two packages each contain an OpenMP runtime; their threads compete, and some "
             "combinations crash",
             "set OMP_NUM_THREADS, or remove one of the packages",
         )
@@ -107,7 +110,7 @@ def judge_files(given: JudgeInput) -> Judgement:
             "; ".join(flaws),
             [],
             [*altered, *started],
-            "after the installation, files of the environment were edited, replaced, removed, "
+            "after the installation, files in the environment were edited, replaced, removed, "
             "added or made unreadable",
             "run `provision apply` to repair the environment"
             if given["_packages.own"]
@@ -127,12 +130,12 @@ def _as_listed(given: JudgeInput) -> str:
     if not given.get("_packages.since_installed"):
         return f"{files} files of the locked packages match the size in their RECORDs"
     rehashed = (
-        f" ({hashed} of them have another time, but match the sha256 in their RECORDs)"
+        f" ({hashed} of them have a different time, but match the sha256 in their RECORDs)"
         if hashed
         else ""
     )
     return (
-        f"{files} files of the locked packages have the size and modification time of the "
+        f"{files} files of the locked packages have the size and modification time from the "
         f"installation{rehashed}"
     )
 
@@ -141,7 +144,7 @@ def _remarks(given: JudgeInput) -> Judgement | None:
     seen = given.seen
     if unfit := seen["packages.never_fitted"]:
         return warns(
-            "files do not match their RECORD, and did not when they were installed: "
+            "files do not match their RECORD, and did not match it when they were installed: "
             f"{format_list(unfit)}",
             [],
             unfit,
@@ -158,6 +161,6 @@ def _remarks(given: JudgeInput) -> Judgement | None:
             "added manually or by a program"
             if seen["_packages.own"]
             else "added manually or by a program, or part of the image",
-            "delete files that you do not know from site-packages",
+            "delete files you do not recognize from site-packages",
         )
     return None

@@ -49,8 +49,8 @@ def _interpreter(given: JudgeInput) -> Judgement:
         given.expected.python_prefix.rstrip("/") + "/"
     ):
         return fails(
-            f"{given['_python.executable']} uses the packages of "
-            f"{given['_python.prefix']} instead of its own environment",
+            f"{given['_python.executable']} uses the packages of {given['_python.prefix']} "
+            "instead of the packages of its environment",
             expected,
             observed,
             "the environment's pyvenv.cfg is missing or damaged, or PYTHONHOME is set",
@@ -74,8 +74,8 @@ def _as_it_was_made(given: JudgeInput) -> Judgement | None:
             f"{given['python.implementation']} is running, but the lock is for CPython",
             "cpython",
             given["python.implementation"],
-            "the environment was created with another Python implementation; wheels with compiled "
-            "code are for CPython",
+            "the environment was created with a different Python implementation, but wheels "
+            "with compiled code are for CPython",
             "use CPython",
         )
     if made is None or re.sub(r"[^\d.].*", "", live) == made:
@@ -114,7 +114,7 @@ def _locked_set(given: JudgeInput) -> Judgement:
         )
     note = ""
     if provided is None:
-        note = "; further conda packages were not recorded and are not compared"
+        note = "; other conda packages were not recorded and are not compared"
     elif of_conda:
         note = f"; {len(of_conda)} more conda packages have the version of their locked file"
     return passes(f"all {locked} locked packages have the locked version{note}", locked, locked)
@@ -130,8 +130,8 @@ def _why_versions_differ(wrong: list[JsonObject], damaged: Mapping[str, str]) ->
     if all(package["name"] in damaged for package in wrong):
         return (
             (
-                "an installation was interrupted, or the file was deleted or is not readable "
-                "by this user"
+                "an installation was interrupted, or the file was deleted or cannot be read by "
+                "this user"
             ),
             _INSTALL_AGAIN,
         )
@@ -140,7 +140,7 @@ def _why_versions_differ(wrong: list[JsonObject], damaged: Mapping[str, str]) ->
         for package in wrong
     ):
         return (
-            "the same release came from another index: its build (the part after +) differs",
+            "the same release came from a different index: its build (the part after +) differs",
             "recreate the environment from the lock, without an extra index",
         )
     return (
@@ -194,7 +194,7 @@ def _preferred_elsewhere(given: JudgeInput) -> list[_Row]:
             fails,
             given["packages.elsewhere"],
             "locked packages are installed outside the environment",
-            "they are user installs, editable installs, or in another environment",
+            "they are user installs or editable installs, or are in a different environment",
             _INSTALL_AGAIN,
         ),
     ]
@@ -207,7 +207,7 @@ def _additional_in_image(given: JudgeInput) -> list[_Row]:
             given["packages.duplicates"],
             "locked packages are installed more than once",
             "the image contains a package in two folders; the first on sys.path is used",
-            "no action needed as long as the first is the locked version",
+            "no action is needed as long as the first one is the locked version",
         )
     ]
 
@@ -217,15 +217,18 @@ def _additional_in_environment(given: JudgeInput) -> list[_Row]:
         (
             warns,
             given.get("packages.hidden_by_working_folder"),
-            "a script in the working folder would import its files instead of installed modules",
-            "Python first searches the folder of the script or notebook that it runs",
+            (
+                "a script in the working folder would import files from that folder instead of "
+                "installed modules"
+            ),
+            "Python first searches the folder of the script or notebook it runs",
             "rename these files or folders",
         ),
         (
             warns,
             given["packages.duplicates"],
             "installed more than once",
-            "an installation was interrupted, or two installers used the same environment",
+            "an installation was interrupted, or two installers changed the same environment",
             _INSTALL_AGAIN,
         ),
         (

@@ -13,7 +13,7 @@ from ..model import Judgement, Threshold
 from ..proofs.declared_training import STEPS
 from .judgement import JudgeInput, fails, format_bytes, passes, skipped, unknown, warns
 
-_WITHOUT = "use tier: quick to skip the rehearsal"
+_WITHOUT = "use `tier: quick` to skip the rehearsal"
 
 
 def _steps(given: JudgeInput) -> Judgement:
@@ -38,7 +38,7 @@ def _peak(given: JudgeInput) -> Judgement:
         return skipped("memory ran out before the peak could be measured")
     if peak is None or estimate is None:
         return unknown(
-            "there is no estimate for this training"
+            "there is no estimate for this training run"
             if estimate is None
             else "this system does not report how much memory was used"
         )
@@ -57,8 +57,8 @@ def _peak(given: JudgeInput) -> Judgement:
             message,
             estimate,
             peak,
-            "this model, or a library that it uses, keeps more data in memory than usual",
-            f"plan with the measured memory; {_levers(given)}",
+            "this model, or a library it uses, keeps more data in memory than usual",
+            f"use the measured memory for planning; {_levers(given)}",
             bound,
         )
     if peak < LEAST_OF_ESTIMATE * estimate:
@@ -66,8 +66,8 @@ def _peak(given: JudgeInput) -> Judgement:
             message,
             estimate,
             peak,
-            "the estimate is too high for this training",
-            "plan with the measured memory: a smaller card may be enough",
+            "the estimate is too high for this training run",
+            "use the measured memory for planning: a smaller card may be enough",
             bound,
         )
     return passes(message, estimate, peak, bound)
@@ -79,9 +79,9 @@ def _fits(given: JudgeInput) -> Judgement:
     peak, memory = given["rehearsal.peak_bytes"], given["rehearsal.memory_bytes"]
     if memory is None or peak is None:
         return unknown("this system does not report how much memory it has")
+    size = format_bytes(memory)
     of = (
-        f"of {format_bytes(memory)} "
-        f"{'of the card' if given['rehearsal.device'] == 'cuda' else 'of free RAM'}"
+        f"of the card's {size}" if given["rehearsal.device"] == "cuda" else f"of {size} of free RAM"
     )
     if given["rehearsal.out_of_memory"] is not None:
         return fails(
@@ -93,10 +93,10 @@ def _fits(given: JudgeInput) -> Judgement:
         )
     if peak > MEMORY_SHARE.value * memory:
         return fails(
-            f"two steps use {format_bytes(peak)} {of}: too little is left",
+            f"two steps use {format_bytes(peak)} {of}, which leaves too little",
             memory,
             peak,
-            "a longer batch, or another program, would cause an out-of-memory error",
+            "a batch with longer sequences, or another program, would cause an out-of-memory error",
             _levers(given),
         )
     return passes(f"two steps use {format_bytes(peak)} {of}", memory, peak)
@@ -105,9 +105,11 @@ def _fits(given: JudgeInput) -> Judgement:
 def _instead(given: JudgeInput) -> str:
     match given.get("rehearsal.short_of"):
         case "memory":
-            return f"{_levers(given)}; or rehearse on a target with more memory; {_WITHOUT}"
+            return (
+                f"{_levers(given)}; or run the rehearsal on a target with more memory; {_WITHOUT}"
+            )
         case "time":
-            return f"rehearse on a target with a card or a faster CPU; {_WITHOUT}"
+            return f"run the rehearsal on a target with a card or a faster CPU; {_WITHOUT}"
         case _:
             return f"add the missing fields under `training` in the spec; {_WITHOUT}"
 
@@ -135,12 +137,12 @@ def _wrong_size(given: JudgeInput) -> Judgement | None:
     if not declared or abs(built - declared) <= PARAMETER_DIFFERENCE.value * declared:
         return None
     return fails(
-        f"hidden_size and layers give a model of {built / 1e6:.4g} million parameters, but "
+        f"`hidden_size` and `layers` give a model with {built / 1e6:.4g} million parameters, but "
         f"{declared / 1e6:.4g} million are declared (tolerance {PARAMETER_DIFFERENCE.value:.0%})",
         f"{declared / 1e6:.4g} million",
         f"{built / 1e6:.4g} million",
-        "training.model.parameters does not fit hidden_size and layers",
-        "correct training.model",
+        "`training.model.parameters` does not match `hidden_size` and `layers`",
+        "correct `training.model`",
     )
 
 
@@ -154,7 +156,7 @@ def _wrong_steps(given: JudgeInput) -> Judgement | None:
         f"{steps} steps",
         "the precision overflows at this size, or a step was skipped because gradients were "
         "not finite",
-        "use bf16 instead of fp16 if the card supports it; compare with precision: fp32",
+        "use bf16 instead of fp16 if the card supports it; compare with `precision: fp32`",
     )
 
 
@@ -190,7 +192,7 @@ def _pace(given: JudgeInput) -> Judgement:
 
 def _levers(given: JudgeInput) -> str:
     if not given.expected.levers:
-        return "use a smaller batch_size or sequence_length, or a card with more memory"
+        return "use a smaller `batch_size` or `sequence_length`, or a card with more memory"
     first, *more = (
         f"{_change(lever.change)} saves about {format_bytes(lever.saves_bytes)}"
         for lever in given.expected.levers

@@ -18,32 +18,32 @@ _SYMPTOMS: tuple[tuple[str, str, str], ...] = (
     (
         r"requires? .?accelerate|accelerate>=|No module named 'accelerate'",
         "accelerate is missing or too old for this transformers",
-        "use transformers[torch] under packages, and lock again",
+        "use transformers[torch] under `packages`, and lock again",
     ),
     (
         r"InvalidCxxCompiler|No working C\+\+ compiler|Python\.h|Failed to find C compiler",
-        "torch.compile finds no compiler, or not the headers of this Python",
-        "install g++ and python3-dev, or set torch_compile: false",
+        "torch.compile cannot find a compiler or the headers of this Python",
+        "install g++ and python3-dev, or set `torch_compile: false`",
     ),
     (
         r"has been toggled on, but it cannot be used",
-        "the declared attention needs a package that is not installed, or another GPU",
-        "set attn_implementation: sdpa under training.arguments, or lock the package that it names",
+        "the declared attention needs a package that is not installed, or a different GPU",
+        "set `attn_implementation: sdpa` under `training.arguments`, or lock the package that the message names",
     ),
     (
         r"Importing the numpy C-extensions failed|No module named '\w+\.|module '\w+' has no attribute",
-        "a package is incomplete (files are missing or cannot be read), or another package needs another version of it",
+        "a package is incomplete (files are missing or cannot be read), or another package needs a different version of it",
         "check P02 and P07, which name the differences, then recreate the environment from the lock",
     ),
     (
         r"PermissionError|Permission denied",
-        "the user who runs this has no permission for a file, a folder or /dev/shm",
-        "check the path in the message; give it to that user (chown, chmod), or recreate the environment as that user",
+        "this user has no permission for a file, a folder or /dev/shm",
+        "give this user access to the path in the message (chown, chmod), or recreate the environment as this user",
     ),
     (
         r"No module named|no distribution .* is installed|You need to install",
         "a package is not installed in this environment",
-        "add it to packages, then lock and apply again",
+        "add it to `packages`, then lock and apply again",
     ),
     (
         r"cannot import name",
@@ -67,7 +67,7 @@ _SYMPTOMS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         r"undefined symbol",
-        "an extension was built against another version of its library",
+        "an extension was built against a different version of its library",
         "lock the versions that were built together; keep only the driver's own folder in LD_LIBRARY_PATH",
     ),
     (
@@ -93,12 +93,12 @@ _SYMPTOMS: tuple[tuple[str, str, str], ...] = (
     (
         r"busy or unavailable|cudaErrorDevicesUnavailable",
         "another program uses the GPU, which allows only one program at a time",
-        "end that program (nvidia-smi and D08 name it), or set the compute mode to Default (nvidia-smi -c 0; D09 shows the mode)",
+        "end that program (nvidia-smi and D08 show it), or set the compute mode to Default (nvidia-smi -c 0; D09 shows the mode)",
     ),
     (
         r"No CUDA GPUs are available|no CUDA-capable device is detected",
         "torch sees no GPU: none is attached, or CUDA_VISIBLE_DEVICES hides it",
-        "check D01 and T02; unset CUDA_VISIBLE_DEVICES, or use a machine or runtime with a GPU; in a container, give it the GPU (--gpus all)",
+        "see D01 and T02; unset CUDA_VISIBLE_DEVICES, or use a machine or runtime with a GPU; in a container, give it the GPU (--gpus all)",
     ),
     (
         r"out of memory",
@@ -118,47 +118,47 @@ _SYMPTOMS: tuple[tuple[str, str, str], ...] = (
     (
         r"SIGBUS|bus error|unable to allocate shared memory",
         "shared memory (/dev/shm) is full, or a file in use was truncated",
-        "start the container with a larger --shm-size; check for a full disk, and for files that P07 names",
+        "start the container with a larger --shm-size; check for a full disk, and see the files that P07 lists",
     ),
     (
         r"SIGKILL|killed by signal: Killed",
-        "the kernel or the container killed it, most often because of memory",
+        "the kernel or the container killed the process, most often because of memory",
         "give the machine or container more memory",
     ),
     (
         r"SIGSEGV|Segmentation fault|SIGABRT|SIGILL",
-        "native code crashed, because extensions do not match, or this machine lacks CPU instructions",
-        "recreate the environment from the lock; check the end of the stage's log for the library",
+        "native code crashed, because extensions do not match each other, or this machine lacks CPU instructions that they need",
+        "recreate the environment from the lock; check the end of the stage's log for the library that crashed",
     ),
     (
         r"did not end within|timed out after",
-        "the program hangs, or the machine is far slower than expected",
-        "check the end of the stage's log; raise verify.timeout on a slow machine",
+        "the program hangs, or the machine is much slower than expected",
+        "check the end of the stage's log; raise `verify.timeout` on a slow machine",
     ),
     (
         r"Too many open files",
         "the limit of open files is too low",
-        "raise it with ulimit -n 65536",
+        "raise the limit with `ulimit -n 65536`",
     ),
     (
         r"No space left on device",
         "a disk or /dev/shm is full",
-        "free space, or point TMPDIR, HF_HOME or the output to a larger disk; H06 and H07 name what is low",
+        "free up space, or move TMPDIR, HF_HOME or the output to a larger disk; H06 and H07 show which one is low",
     ),
     (
         r"Read-only file system",
         "the folder is on a file system that is mounted read-only, as in a container or a read-only image",
-        "point HOME, TMPDIR, HF_HOME or the output to a writable folder; W01, W03 and H10 name the folders that are not writable",
+        "set HOME, TMPDIR, HF_HOME or the output to a writable folder; W01, W03 and H10 list the folders that are not writable",
     ),
     (
         r"Tried to launch on distributed|environment variable (RANK|WORLD_SIZE|MASTER_ADDR|MASTER_PORT) expected|`MASTER_ADDR` env",
         "RANK, WORLD_SIZE or LOCAL_RANK is set, so the program starts as one of several processes",
-        "unset them (E01 names them), or start the program with torchrun or accelerate launch, which set all required variables",
+        "unset them (E01 lists them), or start the program with torchrun or accelerate launch, which set all required variables",
     ),
     (
         r"Couldn't connect|We couldn't connect|offline mode",
         "a download was attempted in an offline run",
-        "the proof needs no download; find the package or plugin that downloads on import",
+        "the training proof needs no download, so find the package or plugin that downloads something on import",
     ),
     (
         r"gai ?error|Name or service not known|Temporary failure in name resolution|nodename nor servname",
@@ -168,6 +168,6 @@ _SYMPTOMS: tuple[tuple[str, str, str], ...] = (
     (
         r"NCCL.*unhandled system error|ncclSystemError",
         "a system call below NCCL failed, most often because /dev/shm is too small, or a network interface cannot be used",
-        "start the container with a larger --shm-size; set NCCL_DEBUG=INFO to see the call; set NCCL_SOCKET_IFNAME to the interface to use",
+        "start the container with a larger --shm-size; set NCCL_DEBUG=INFO to see which call failed; set NCCL_SOCKET_IFNAME to the interface to use",
     ),
 )

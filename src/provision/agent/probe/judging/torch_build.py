@@ -15,7 +15,7 @@ version, nor these theirs.
 """
 _CUDA_CODES = {
     46: (
-        "another program uses the GPU, and its compute mode allows only one",
+        "another program is using the GPU, whose compute mode allows only one program",
         "end that program (nvidia-smi lists it), or set the compute mode to Default",
     ),
     100: (
@@ -28,11 +28,11 @@ _CUDA_CODES = {
     ),
     803: (
         "the driver's CUDA library and kernel module have different versions",
-        "restart the machine; unset LD_LIBRARY_PATH if it contains another libcuda",
+        "restart the machine; unset LD_LIBRARY_PATH if it contains a different libcuda",
     ),
     804: (
-        "a compatibility package (cuda-compat) is found first, and this card does not support it",
-        "remove it from LD_LIBRARY_PATH",
+        "a compatibility package (cuda-compat) is found first, but this card does not support it",
+        "remove cuda-compat from LD_LIBRARY_PATH",
     ),
     999: ("the driver's kernel module nvidia_uvm does not respond", "restart the machine"),
 }
@@ -50,7 +50,7 @@ def _build(given: JudgeInput) -> Judgement:
             f"torch {version} is imported, but {locked} is locked",
             expected,
             observed,
-            "a different torch than the locked one is imported",
+            "a different torch was installed, or another copy comes first on sys.path",
             "recreate the environment from the lock",
         )
     built_for = f"cu{cuda.replace('.', '')}" if cuda else "cpu"
@@ -59,8 +59,8 @@ def _build(given: JudgeInput) -> Judgement:
             f"torch is built for {built_for}, but {flavour} is locked",
             expected,
             observed,
-            "the wheel came from another index: PyPI and the PyTorch indexes have "
-            "different builds of the same version",
+            "the wheel came from a different index: PyPI and the PyTorch indexes have different "
+            "builds of the same version",
             f"install torch from the {flavour} index, as locked",
         )
     return passes(f"torch {version}, built for {built_for}", expected, observed)
@@ -80,9 +80,9 @@ def _device(given: JudgeInput) -> Judgement:
             f"torch sees {_devices(count)}, but the spec declares {required}",
             expected,
             count,
-            "the machine has a different number of GPUs, or CUDA_VISIBLE_DEVICES hides or adds "
-            "some",
-            "change the machine type or gpu.count, or unset CUDA_VISIBLE_DEVICES",
+            "the machine has a different number of GPUs, or CUDA_VISIBLE_DEVICES exposes "
+            "too few or too many",
+            "change the machine type or `gpu.count`, or unset CUDA_VISIBLE_DEVICES",
         )
     if given.get("torch.cuda") is None and given.expected.gpu_type != "mps":
         return fails(
@@ -108,7 +108,7 @@ def _computing(given: JudgeInput, expected: str, count: int) -> Judgement:
     if errors is None:
         return unknown(f"torch sees {_devices(count)}, but no computation was tried", expected)
     if not errors:
-        return passes(f"torch sees {_devices(count)}, and all of them compute", expected, count)
+        return passes(f"torch can compute on {_devices(count)}", expected, count)
     cause, fix = explain_error(next(iter(errors.values())))
     return fails(
         f"torch sees {_devices(count)}, but {len(errors)} cannot compute: "
@@ -147,7 +147,7 @@ def _why_none(given: JudgeInput) -> tuple[str, str]:
     ):
         return (
             f"driver {driver} is too old for CUDA {seen.get('torch.cuda')} (see D02)",
-            "choose an image with a newer driver, or a torch build for an older CUDA",
+            "use an image with a newer driver, or a torch build for an older CUDA",
         )
     if count and code is None and "gpu.cuda_code" in seen:
         return "the driver responds, but its CUDA library (libcuda.so.1) cannot be found", (
@@ -159,7 +159,7 @@ def _why_none(given: JudgeInput) -> tuple[str, str]:
             "no GPU is attached, its driver is missing or too old for this torch, or "
             "CUDA_VISIBLE_DEVICES hides it"
         ),
-        "run nvidia-smi; use a runtime with a GPU, or a torch build for an older CUDA",
+        "run `nvidia-smi`; use a runtime with a GPU, or a torch build for an older CUDA",
     )
 
 
@@ -173,8 +173,8 @@ def _architecture(given: JudgeInput) -> Judgement:
         f"this torch has no code for compute capability {capability}",
         built,
         capability,
-        "newer builds drop older GPUs, and older builds do not support newer ones: 'no kernel "
-        "image is available'",
+        "newer builds drop older GPUs, and older builds do not support newer GPUs; programs "
+        "fail with 'no kernel image is available'",
         "lock a torch flavour that supports this GPU",
     )
 

@@ -6,7 +6,7 @@ from ..checks.torch_compile import COMPILED_ERROR
 from ..model import Judgement
 from .judgement import JudgeInput, fails, is_number, passes
 
-_INSTALL = "add g++ and python3-dev to system_packages, or set torch_compile: false"
+_INSTALL = "add g++ and python3-dev to `system_packages`, or set `torch_compile: false`"
 
 
 def _tools(given: JudgeInput) -> Judgement:
@@ -17,7 +17,7 @@ def _tools(given: JudgeInput) -> Judgement:
     if not missing:
         return passes(f"{compiler} and Python.h found", None, compiler)
     return fails(
-        f"torch.compile needs {' and '.join(missing)}, not found on this machine",
+        f"torch.compile needs {' and '.join(missing)}, which this machine does not have",
         "g++, Python.h",
         compiler,
         "torch.compile writes C++ or Triton code and compiles it on this machine",
@@ -38,7 +38,7 @@ def _compiled(given: JudgeInput) -> Judgement:
         COMPILED_ERROR.value,
         error,
         "the compiler, Triton and this torch are not compatible",
-        "lock the triton version of this torch, or set torch_compile: false",
+        "lock the triton version that this torch requires, or set `torch_compile: false`",
         COMPILED_ERROR,
     )
 

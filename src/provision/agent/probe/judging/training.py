@@ -46,14 +46,14 @@ def _of_the_kind(error: Any, declared: str) -> bool:
 
 def _arithmetic(error: Any) -> str:
     return next(
-        (f"{name} is" for name, (low, high) in _BANDS.items() if low <= error < high),
-        "no known format is",
+        (f"typical of {name}" for name, (low, high) in _BANDS.items() if low <= error < high),
+        "typical of no known format",
     )
 
 
 _USE_CPU = (
-    "pass use_cpu=True in your program, as this run did, and set use_cpu: true under "
-    "training.arguments"
+    "pass use_cpu=True in your program, as the training proof did, and set `use_cpu: true` "
+    "under `training.arguments`"
 )
 
 
@@ -65,7 +65,7 @@ def _arguments(given: JudgeInput) -> Judgement:
     declared = sorted(given.expected.training.arguments)
     if strange:
         return fails(
-            "the installed transformers does not have these training.arguments: "
+            "the installed transformers does not have these `training.arguments`: "
             f"{', '.join(strange)}",
             declared,
             strange,
@@ -78,15 +78,15 @@ def _arguments(given: JudgeInput) -> Judgement:
             declared,
             refused,
             "a value is invalid, or two arguments contradict each other",
-            "correct training.arguments",
+            "correct `training.arguments`",
         )
     # Reports of earlier versions have no such reading; a declared GPU that is missing fails T02.
     if given.expected.gpu_type is None and (refused := given.get("train.refused_without_use_cpu")):
         return warns(
-            f"on this machine TrainingArguments needs use_cpu for this precision: {refused}",
+            f"on this machine, TrainingArguments needs `use_cpu` for this precision: {refused}",
             declared,
             refused,
-            "there is no GPU, and Trainer uses the CPU in this precision only with use_cpu",
+            "there is no GPU, and Trainer uses the CPU with this precision only with `use_cpu`",
             _USE_CPU,
         )
     return passes(
@@ -111,8 +111,8 @@ def _learns(given: JudgeInput) -> Judgement:
                 f"the loss falls, but some weights are not updated: {format_list(still, 3)}",
                 "every weight changes",
                 observed,
-                "they are frozen or were not passed to the optimizer; another package version or "
-                "a patch may change the model or the Trainer",
+                "they are frozen or were not passed to the optimizer; a different package "
+                "version or a patch may change the model or Trainer",
                 _UNPATCHED,
             )
         return passes(
@@ -131,8 +131,8 @@ def _learns(given: JudgeInput) -> Judgement:
         observed,
         "gradients or optimizer steps are lost or wrong in this combination of torch, "
         "transformers and accelerate",
-        "lock versions that are known to work together; compare with the report of a "
-        "machine on which it learns",
+        "lock versions that are known to work together; compare with the report from a machine "
+        "on which the model learns",
     )
 
 
@@ -143,7 +143,7 @@ def _precision(given: JudgeInput) -> Judgement:
     required = _DTYPES[declared]
     if declared == "tf32" and given.get("train.device") != "cuda":
         return fails(
-            "tf32 is not in effect: it exists on NVIDIA GPUs only",
+            "tf32 is not in effect: it exists only on NVIDIA GPUs",
             declared,
             observed,
             "the run is on a CPU",
@@ -153,12 +153,12 @@ def _precision(given: JudgeInput) -> Judgement:
     if observed == required and not _of_the_kind(error, declared):
         return fails(
             f"{declared} is not in effect: matrix products in {observed} have a relative error of "
-            f"{error:.2g}, as {_arithmetic(error)}",
+            f"{error:.2g}, {_arithmetic(error)}",
             f"{declared}, {_BANDS[declared][0]:g} to {_BANDS[declared][1]:g}",
             error,
             "a flag or an environment variable selects a different arithmetic, such as "
             "NVIDIA_TF32_OVERRIDE",
-            "unset the variables listed by E01, or declare the precision that you want",
+            "unset the variables listed by E01, or declare the precision you want",
         )
     if observed == required:
         return passes(
@@ -168,14 +168,14 @@ def _precision(given: JudgeInput) -> Judgement:
             observed,
         )
     cause, fix = (
-        "the flag was accepted but ignored, like fp16 without a GPU",
+        "the precision flag was accepted but ignored, as with fp16 without a GPU",
         "declare bf16 or fp32 for this target, or use a GPU that supports the declared precision",
     )
     if observed in ("bfloat16", "float16"):
         cause = (
             "another setting selects the precision, such as the variable ACCELERATE_MIXED_PRECISION"
         )
-        fix = "unset it, or declare the precision that you want"
+        fix = "unset that setting, or declare the precision you want"
     types = observed or "no observed type"
     return fails(
         f"{declared} is not in effect: linear layers compute in {types}",
@@ -191,7 +191,7 @@ def _options(given: JudgeInput) -> Judgement:
     if not options:
         return skipped("no options declared")
     lost = [
-        f"{name} is {_as_json(effective)}, declared {_as_json(declared)}"
+        f"{name} is {_as_json(effective)}, but {_as_json(declared)} is declared"
         for name, (declared, effective) in options
         if not _equal(declared, effective)
     ]
@@ -233,7 +233,8 @@ def _repeats(given: JudgeInput) -> Judgement:
         first,
         second,
         "a library is nondeterministic, or ignores the seed",
-        "set full_determinism, and compare versions with a machine on which it repeats",
+        "set `full_determinism`, and compare with a machine on which both runs give the "
+        "same weights",
     )
 
 
@@ -250,7 +251,7 @@ def _data(given: JudgeInput) -> Judgement:
         dict.fromkeys(observed, True),
         observed,
         "the versions are not compatible",
-        "lock tokenizers, datasets, pyarrow and numpy together, in one resolution",
+        "lock tokenizers, datasets, pyarrow and numpy together",
     )
 
 
@@ -267,27 +268,27 @@ def _placement(given: JudgeInput) -> Judgement:
             required,
             observed,
             "the run does not see the declared device, or an option disables it",
-            "see T02; remove use_cpu, no_cuda and ACCELERATE_USE_CPU"
+            "see T02; remove `use_cpu`, `no_cuda` and ACCELERATE_USE_CPU"
             if required == "cuda"
-            else "hide the GPU, or declare it",
+            else "hide the GPU, or declare it in the spec",
         )
     if gpus > 1 or mode == "not_distributed" or "DataParallel" in wrapper.split(", "):
         return fails(
-            f"one process splits each batch over {gpus} GPUs with DataParallel",
+            f"one process splits each batch across {gpus} GPUs with DataParallel",
             "one GPU per process",
             observed,
-            "if one process sees several GPUs, Trainer uses DataParallel without saying so",
+            "if one process sees several GPUs, Trainer silently uses DataParallel",
             "set strategy: ddp",
         )
     if expected.gpu_count > 1 and expected.training.strategy == "none":
         return warns(
-            f"tested on one of {expected.gpu_count} GPUs: a program started with python "
-            "would split its batches over all of them with DataParallel",
+            f"tested on only one of {expected.gpu_count} GPUs: a program started with python "
+            "would split its batches across all of them with DataParallel",
             "one GPU per process",
             observed,
-            "strategy: none starts one process, and the Trainer uses every GPU that it sees",
-            "set strategy: ddp, or start the program with CUDA_VISIBLE_DEVICES=0 "
-            "before its command",
+            "`strategy: none` starts one process, and Trainer uses every GPU it sees",
+            "set `strategy: ddp`, or start the program with CUDA_VISIBLE_DEVICES=0 in front of "
+            "its command",
         )
     return passes(f"one process on {device}, {mode}", required, observed)
 
@@ -307,12 +308,11 @@ def _adapter(given: JudgeInput) -> Judgement:
         else [f"does not learn (loss from {first} to {last})"]
     )
     wrong += [] if observed["base_kept"] else ["changes the weights of the base model"]
-    wrong += [] if observed["reloads"] else ["gives other results after it was saved and reloaded"]
+    wrong += [] if observed["reloads"] else ["gives different results after a reload"]
     if not wrong:
         return passes(
-            f"a {method} adapter of {observed['parameters']} parameters learns, "
-            "leaves the base model "
-            "unchanged and reloads",
+            f"a {method} adapter with {observed['parameters']} parameters learns, leaves the base "
+            "model unchanged and reloads",
             f"< {ADAPTER_LOSS_RATIO.value} of the first loss",
             observed,
         )
@@ -339,7 +339,7 @@ def _checkpoint(given: JudgeInput) -> Judgement:
         f"the checkpoint is incomplete: {format_list(message)}",
         [],
         message,
-        "the disk is full, or this version no longer writes the file",
+        "the disk is full, or the installed version no longer writes the file",
         "free up disk space; lock transformers, accelerate and safetensors together",
     )
 
@@ -361,12 +361,12 @@ def _resume(given: JudgeInput) -> Judgement:
         )
     if made != left:
         return fails(
-            f"the resumed run made {made} steps instead of the {left} after the checkpoint at step "
-            f"{_RECIPE.save_at}",
+            f"the resumed run took {made} steps instead of the {left} steps that remain after the "
+            f"checkpoint at step {_RECIPE.save_at}",
             left,
             made,
-            "the checkpoint, or its trainer_state.json, was not used: a training would "
-            "start over without an error",
+            "the checkpoint, or its trainer_state.json, was not used: training would silently "
+            "start over",
             _UNPATCHED,
         )
     files = (
@@ -378,8 +378,8 @@ def _resume(given: JudgeInput) -> Judgement:
         f"the resumed run ends with different weights than the uninterrupted one (step {steps})",
         straight,
         resumed,
-        f"a part of the state was not saved or not restored ({files}); a training would "
-        "continue without an error",
+        f"a part of the state was not saved or not restored ({files}); training would continue "
+        "without an error",
         "check that the whole checkpoint folder is saved, and lock transformers and "
         "accelerate together",
     )

@@ -175,13 +175,14 @@ class _RunMonitor:
             },
             "series": self._series.columns(),
             "torch": _notes(Path(self.about["notes"]), "torch", self._redactor),
-            "arrays": self._arrays(),
+            "arrays": self._largest("arrays"),
+            "tensors": self._largest("tensors"),
         }
 
-    def _arrays(self) -> list[JsonObject]:
-        """Return the arrays of the process whose arrays are the largest."""
-        notes = _notes(Path(self.about["notes"]), "arrays", self._redactor)
-        of_processes: list[list[JsonObject]] = [note["arrays"] for note in notes]
+    def _largest(self, name: str) -> list[JsonObject]:
+        """Return the rows of the process whose arrays, or tensors, are the largest."""
+        notes = _notes(Path(self.about["notes"]), name, self._redactor)
+        of_processes: list[list[JsonObject]] = [note[name] for note in notes]
         return max(of_processes, key=lambda rows: sum(row["bytes"] for row in rows), default=[])
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from importlib import import_module
+from typing import TYPE_CHECKING
 
-from ..context import Observer
+if TYPE_CHECKING:
+    from ..context import Observer
 
 
 def observers_of(stage: str) -> dict[str, Observer]:

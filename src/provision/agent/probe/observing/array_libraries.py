@@ -125,9 +125,9 @@ class TensorFlowArrays:
         why = None
         if not cards:
             why = (
-                "TensorFlow did not find its CUDA libraries, or no driver"
+                "TensorFlow did not find its CUDA libraries or a driver"
                 if built.get("is_cuda_build")
-                else "this TensorFlow is a build for the CPU"
+                else "this TensorFlow is a CPU build"
             )
         places = [f"GPU:{index}" for index in range(len(cards))] or ["CPU:0"]
         return {

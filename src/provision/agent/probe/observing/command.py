@@ -37,7 +37,7 @@ def _run(context: ObserverContext) -> Readings:
     if program is None and "/" in first:
         program = str(folder / first)
     if program is None:
-        return _not_started(f"there is no program {first} in the environment or on the PATH")
+        return _not_started(f"the program {first} is neither in the environment nor on the PATH")
     out, errors = context.scratch / "command.out", context.scratch / "command.err"
     began, began_at = time.monotonic(), time.time()
     try:

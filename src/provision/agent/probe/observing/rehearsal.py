@@ -49,9 +49,9 @@ def make_rehearsal_plan(expected: Expectations) -> RehearsalPlan | str:
     training = expected.training
     model = training.model
     if model is None or model.parameters is None:
-        return "training.model does not declare the number of parameters"
+        return "`training.model` does not declare the number of parameters"
     if training.batch_size is None or training.sequence_length is None:
-        return "training.batch_size and training.sequence_length are not both declared"
+        return "`training.batch_size` and `training.sequence_length` are not both declared"
     if training.precision == "fp8":
         return "fp8 training is not rehearsed"
     return reason_not_rehearsable(

@@ -28,7 +28,7 @@ HARMFUL_VARIABLES: dict[str, str] = {
         "environment variables)"
     ),
     "NVIDIA_TF32_OVERRIDE": (
-        "forces TF32 on or off below PyTorch, so fp32 results change (cuBLAS, cuDNN)"
+        "forces TF32 on or off underneath PyTorch, so fp32 results change (cuBLAS, cuDNN)"
     ),
     "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": (
         "lets fp32 matrix products run as TF32, so fp32 results change (PyTorch, CUDA environment"
@@ -60,14 +60,14 @@ HARMFUL_VARIABLES: dict[str, str] = {
         "environment variables)"
     ),
     "LD_PRELOAD": "loads a library into every program before its own libraries",
-    "LD_LIBRARY_PATH": "libraries of the host can replace those of the wheels",
+    "LD_LIBRARY_PATH": "libraries of the host can replace the libraries in the wheels",
     "MKL_CBWR": "fixes MKL's instruction set, so results change",
     "ATEN_CPU_CAPABILITY": "fixes PyTorch's CPU instruction set, so results change",
     "PYTHONPATH": "modules outside the environment are imported first",
-    "PYTHONHOME": "Python uses the standard library of another folder",
+    "PYTHONHOME": "Python uses the standard library in a different folder",
     "PYTHONOPTIMIZE": "assert statements are removed",
     "PYTHONDEVMODE": "Python runs additional checks and is slower",
-    "PYTHONMALLOC": "Python uses another allocator; debug allocators are slower",
+    "PYTHONMALLOC": "Python uses a different allocator; debug allocators are slower",
     "PYTHONTRACEMALLOC": "Python records every memory allocation and is slower",
 }
 

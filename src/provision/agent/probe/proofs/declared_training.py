@@ -115,7 +115,7 @@ def reason_not_rehearsable(method: str, proof_is_trainer: bool) -> str:
     if method == "qlora":
         return (
             "4-bit weights are not rehearsed: random weights would have to be quantized first, "
-            "which a training does not do"
+            "which real training does not do"
         )
     if method in ("lora", "inference") and not proof_is_trainer:
         return f"rehearsing method {method} needs transformers, which is not locked"

@@ -1,4 +1,4 @@
-"""Notes torch's memory and the large arrays of a Python at its end.
+"""Notes torch's memory, and the large arrays, models and jax arrays of a Python at its end.
 
 Another module named sitecustomize runs as if this one did not exist.
 """
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 _LONGEST = 6000
 _MOST_ARRAYS = 8
 _SMALLEST_ARRAY = 1 << 20
+_LONGEST_CONTAINER = 10_000
 
 
 def _note(folder: str) -> None:
@@ -27,6 +28,10 @@ def _note(folder: str) -> None:
         arrays = _arrays(numpy) if numpy is not None else []
         if arrays:
             _write(folder, "arrays", {"arrays": arrays})
+        tensors = [*_keras_models(), *_jax_arrays()]
+        if tensors:
+            tensors.sort(key=lambda row: -row["bytes"])
+            _write(folder, "tensors", {"tensors": tensors[:_MOST_ARRAYS]})
     except Exception:  # noqa: BLE001
         return
 
@@ -53,6 +58,65 @@ def _arrays(numpy: Any) -> Any:
             owners.setdefault(id(owner), (owner.nbytes, name, str(owner.dtype)))
     largest = sorted(owners.values(), reverse=True)[:_MOST_ARRAYS]
     return [{"name": name, "dtype": dtype, "bytes": size} for size, name, dtype in largest]
+
+
+def _keras_models() -> Any:
+    """Return the weights and the optimizer of each Keras model in the main module's variables."""
+    classes: tuple[type, ...] = tuple(
+        sys.modules[name].Model
+        for name in ("keras", "tf_keras")
+        if hasattr(sys.modules.get(name), "Model")
+    )
+    models: dict[int, Any] = {}
+    for name, value in vars(sys.modules["__main__"]).items():
+        if isinstance(value, classes):
+            models.setdefault(id(value), (name, value))
+    rows = []
+    for name, model in models.values():
+        # A model that was not compiled has no such attribute.
+        state: Any = getattr(getattr(model, "optimizer", None), "variables", None) or []
+        parts = {"weights": model.weights, "optimizer": state() if callable(state) else state}
+        for part, variables in parts.items():
+            size = sum(map(_variable_size, variables))
+            if size >= _SMALLEST_ARRAY:
+                device = _device(getattr(variables[0], "value", None))
+                rows.append({"name": name, "part": part, "device": device, "bytes": size})
+    return rows
+
+
+def _variable_size(variable: Any) -> int:
+    """Return the bytes of a variable by its shape and type, as float32, bfloat16, bool."""
+    count = 1
+    for length in variable.shape:
+        count *= length
+    name = str(getattr(variable.dtype, "name", variable.dtype)).split("_")[0]
+    bits = "".join(letter for letter in name if letter.isdigit())
+    return count * max(int(bits or 8) // 8, 1)
+
+
+def _jax_arrays() -> Any:
+    """Return the jax arrays in the main module's variables, also inside of trees, each once."""
+    jax: Any = sys.modules.get("jax")
+    rows: list[Any] = []
+    seen: set[int] = set()
+    if not hasattr(jax, "tree_util"):
+        return rows
+    for name, value in list(vars(sys.modules["__main__"]).items()):
+        if isinstance(value, (dict, list, tuple)) and len(value) > _LONGEST_CONTAINER:
+            continue
+        size, device = 0, "cpu"
+        for leaf in jax.tree_util.tree_leaves(value):
+            if isinstance(leaf, jax.Array) and not leaf.is_deleted() and id(leaf) not in seen:
+                seen.add(id(leaf))
+                size, device = size + leaf.nbytes, _device(leaf)
+        if size >= _SMALLEST_ARRAY:
+            rows.append({"name": name, "part": "arrays", "device": device, "bytes": size})
+    return rows
+
+
+def _device(value: Any) -> str:
+    words = str(getattr(value, "device", "")).lower()
+    return "gpu" if "gpu" in words or "cuda" in words else "cpu"
 
 
 def _cards(torch: Any) -> Any:
