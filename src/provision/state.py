@@ -212,7 +212,7 @@ def resolve_own_folder(folder: Path, relative: str, address: str) -> Path:
     if not is_environment and (top != "reports" or name != own):
         raise Refused(
             f"{relative} is not a folder that provision creates for {address}",
-            why=f"the state in {folder} lists it as one",
+            why=f"the state in {folder} lists it as a folder of {address}",
             hint=FOREIGN_RECORD_HINT,
         )
     return folder / relative

@@ -116,7 +116,7 @@ REFUSED: dict[str, tuple[Any, Any, type[ReportUnavailable], str]] = {
         ReportUnavailable,
         "belongs to a different run",
     ),
-    "another lock": (
+    "a different lock": (
         status("verified"),
         report(lock="sha256:" + "2" * 64),
         ReportUnavailable,

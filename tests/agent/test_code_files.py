@@ -128,7 +128,7 @@ def test_a_damaged_or_foreign_archive_is_refused(tmp_path: Path) -> None:
     for content, wanted, words in (
         (b"not a zip", digest, "damaged"),
         (archive[:-30], digest, "damaged"),
-        (archive, "sha256:" + "0" * 64, "does not match the announced digest"),
+        (archive, "sha256:" + "0" * 64, "does not match the expected digest"),
     ):
         with pytest.raises(CodeError, match=words):
             unpack_code(content, wanted, tmp_path / "code")

@@ -260,7 +260,7 @@ def test_output_that_cannot_be_written_is_said(bench: Bench, arguments: str) -> 
 @pytest.mark.parametrize(
     ("script", "code", "message"),
     [
-        ("$provision apply spec.yaml <&-", "2", "needs a confirmation"),
+        ("$provision apply spec.yaml <&-", "2", "requires confirmation"),
         ("$provision lint spec.yaml <&-", "0", ""),
         ("$provision --version >&-", "0", ""),
         ("$provision lint spec.yaml >&-", "0", ""),

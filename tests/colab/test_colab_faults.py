@@ -406,7 +406,7 @@ def test_a_secret_is_in_its_variable_and_nowhere_else(
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("kept", "words"),
-    [({}, "HF_OF_MINE"), ({"HF_OF_MINE": None}, "no access"), (None, "did not respond")],
+    [({}, "HF_OF_MINE"), ({"HF_OF_MINE": None}, "does not have access"), (None, "did not respond")],
 )
 def test_a_secret_that_is_not_to_be_had_is_named_with_the_way_to_it(
     render: Callable[..., Rendered],

@@ -75,7 +75,7 @@ def test_kept_then_given_back(place: Bench, account: Account) -> None:
     assert kept.returncode == 0, kept.stdout + kept.stderr
     assert (len(account.plane.granted), len(account.plane.running)) == (1, 1)
     session = resources(place)["spec/colab#session"]["session"]
-    assert f"running      {session} at Colab" in kept.stdout
+    assert f"running      {session} on Colab" in kept.stdout
     gone = place.run("destroy", "spec.yaml", "--yes", timeout=600)
     assert gone.returncode == 0, gone.stdout + gone.stderr
     assert account.plane.running == {}
@@ -150,7 +150,7 @@ def test_what_stands_in_the_way_leaves_no_intent(
     account.plane.refuse = 412
     refused = place.run("apply", "spec.yaml", "--yes")
     assert refused.returncode == 2
-    assert "Colab refused a machine with no GPU" in refused.stderr
+    assert "Colab refused the request for a machine with no GPU" in refused.stderr
     assert (place.own / "journal.json").read_text() == ""
     assert "Traceback" not in missing.stderr + refused.stderr
 

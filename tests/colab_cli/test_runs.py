@@ -122,7 +122,7 @@ def test_refusals_of_the_service(runs: Runs) -> None:
     for status, words in (
         (412, "too many running sessions"),
         (400, "not allowed to use this GPU"),
-        (503, "returned 503"),
+        (503, "returned status 503"),
         (500, "Internal Server Error"),
     ):
         runs.account.plane.refuse = status

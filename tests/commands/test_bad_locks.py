@@ -106,7 +106,7 @@ def test_a_conflict_names_the_file_that_asked(bench: Bench) -> None:
         bench,
         1,
         "incompatible",
-        "loosen one",
+        "relax one",
         "base.yaml:4:5 requires beta",
         "spec.yaml:2:12 requires gamma",
     )
@@ -423,7 +423,7 @@ def test_a_lock_changed_to_fit_a_tampered_wheel(bench: Bench, tmp_path: Path) ->
         bench,
         1,
         "spec.lock was edited by hand",
-        "repair it with `provision lock`",
+        "repair the lock with `provision lock`",
         line=("apply", "spec.yaml", "--yes"),
     )
     assert not (bench.own / "envs").exists()
@@ -441,7 +441,7 @@ def test_a_lock_cut_short_anywhere_is_never_taken_for_a_whole_one(bench: Bench) 
             bench,
             1,
             "spec.lock",
-            "repair it with `provision lock`",
+            "repair the lock with `provision lock`",
             line=("lock", "spec.yaml", "--check"),
         )
     path.write_bytes(whole.rstrip()[:-1])
@@ -470,7 +470,7 @@ def test_no_part_of_a_lock_can_be_changed_by_hand(bench: Bench, old: str, new: s
         bench,
         1,
         "spec.lock was edited by hand or truncated",
-        "repair it with `provision lock`",
+        "repair the lock with `provision lock`",
         line=("lock", "spec.yaml", "--check"),
     )
 

@@ -74,7 +74,8 @@ def test_what_a_person_sees(folder: Path) -> None:
     assert (done.returncode, done.stderr) == (1, "")
     assert done.stdout.startswith(
         "error[PYT001] python-has-no-torch: torch==2.4.0 has no wheel for Python 3.13 on "
-        "linux-x86_64;\n  2.4.0 supports 3.8 to 3.12 (on colab-t4)\n --> requirements.txt:3:1\n"
+        "linux-x86_64;\n  torch 2.4.0 supports Python 3.8 to 3.12 (on colab-t4)\n"
+        " --> requirements.txt:3:1\n"
         "  |\n2 | -e ./ours\n3 | torch==2.4.0\n  | ^^^^^^^^^^^^\n"
     )
     end = done.stdout[done.stdout.index("Left out or changed:") :].splitlines()
@@ -152,7 +153,7 @@ def test_the_build_of_torch_that_pip_installs_runs_on_the_card(folder: Path) -> 
     places = ("--on", "workbench-v100", "--on", "workbench-l4")
     assert findings(folder, "requirements.txt", *places) == {("GPU005", 1): ["workbench-v100"]}
     text = check(folder, "requirements.txt", *places).stdout
-    assert "torch==2.13.0 for CUDA 13.0 has no code for V100 (7.0)" in text
+    assert "torch==2.13.0 for CUDA 13.0 has no code for V100" in text
     # The build is named, so it is not the default one.
     write(folder, "--extra-index-url https://download.pytorch.org/whl/cu126\ntorch==2.13.0\n")
     assert findings(folder, "requirements.txt", *places) == {}

@@ -648,7 +648,7 @@ def test_the_commands_name_template_and_next_step(bench: Bench) -> None:
     (waiting,) = json.loads(found.stdout)["waiting"]
     assert waiting["resource"]["location"] == "us-central1"
     verify = bench.run("verify", "spec.yaml", "--sandbox")
-    assert (verify.returncode, "set bucket and" in verify.stderr) == (2, True)
+    assert (verify.returncode, "set `bucket` and" in verify.stderr) == (2, True)
     run = bench.run("run", "spec.yaml", "--sandbox", "--", "true")
     assert run.returncode == 2
     assert "Traceback" not in run.stderr

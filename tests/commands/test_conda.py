@@ -179,7 +179,7 @@ def test_a_lock_is_verified_on_its_channel(
         repodata.write_text(json.dumps(document))
     done = bench.run("lock", "spec.yaml", "--verify")
     assert done.returncode == 1, done.stdout + done.stderr
-    assert f"on conda-forge: the channel lists sha256 {'0' * 64}; the lock has" in done.stdout
+    assert f"on conda-forge: the channel lists sha256 {'0' * 64}, but the lock has" in done.stdout
     assert "on conda-forge: the channel does not list this file" in done.stdout
     shutil.rmtree(channel)
     done = bench.run("lock", "spec.yaml", "--verify")

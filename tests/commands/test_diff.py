@@ -130,7 +130,7 @@ def kept(name: str) -> Report:
                 "23.54 GiB -> 64 MiB; P03 nothing else "
             ),
         ),
-        ("shadowed-package", "small-shm", "in the way and 8 more fail on shadowed-package only"),
+        ("shadowed-package", "small-shm", "in the way and 8 more fail only on shadowed-package"),
         # Of other locks, what a check says; another Python makes no package another than locked.
         (
             "python-3.12",

@@ -216,7 +216,7 @@ def snapshot(name: str, **parts: Any) -> Snapshot:
         ({"gpu.count": 0}, "0 visible GPUs instead of 1"),
         ({"host.ram_bytes": 2**33}, "8 GiB of memory instead of"),
         ({"gpu.vram_bytes": 2**33}, "8 GiB of GPU memory instead of"),
-        ({"host.nofile": 64}, "only 64 open files allowed"),
+        ({"host.nofile": 64}, "only 64 open files are allowed"),
         ({"driver.error": 18}, "the driver's library and kernel module have different versions"),
     ],
 )

@@ -160,7 +160,7 @@ def test_a_bucket_of_another_region_is_noted(bench: Bench) -> None:
     bench.spec(SPEC)
     planned = bench.run("plan", "spec.yaml", "--sandbox", "--fault", "bucket-location:us-east1")
     assert planned.returncode == 0, planned.stderr
-    assert "bucket: in us-east1, not in us-central1" in planned.stdout
+    assert "bucket: it is in us-east1, not in us-central1" in planned.stdout
     planned = bench.run("plan", "spec.yaml", "--sandbox", "--fault", "bucket-location:US-CENTRAL1")
     assert "bucket:" not in planned.stdout
 

@@ -46,7 +46,7 @@ def test_a_spec_for_two_targets(bench: Bench) -> None:
         "    zones: [us-central1-a, us-central1-b, us-central1-c] # tried in this order\n"
         "    machine_type: g2-standard-4 # the cheapest in us-central1 with this GPU\n"
         "    image: workbench-instances-2603 # the newest image in this family\n"
-        "    bucket: gs://my-bucket/provision # your bucket for the startup script and report\n"
+        "    bucket: gs://my-bucket/provision # yours, for the startup script and the report\n"
         '    service_account: "trainer@my-project.iam.gserviceaccount.com" # yours\n'
         "    nat: true # packages are downloaded through Cloud NAT\n"
         '    idle_shutdown: "60m"\n'

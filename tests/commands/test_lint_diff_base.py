@@ -213,7 +213,7 @@ def test_unknown_references_are_named(repository: Repository) -> None:
     for reference in ("nowhere", "--output=pwned", "main:spec.yaml", "", "main\nHEAD"):
         with pytest.raises(UsageError, match="there is no commit") as caught:
             repository.lint("spec.yaml", base=reference)
-        assert "name a branch" in caught.value.hint
+        assert "use a branch" in caught.value.hint
     assert not (repository.folder / "pwned").exists()
 
 
@@ -376,5 +376,5 @@ def test_several_specs_in_a_file_are_compared_by_name(repository: Repository) ->
 
 def test_notebooks_are_not_compared(repository: Repository) -> None:
     repository.commit({"a.ipynb": "{}"})
-    with pytest.raises(UsageError, match="are for specs"):
+    with pytest.raises(UsageError, match="apply only to specs"):
         repository.lint("a.ipynb", base="HEAD")

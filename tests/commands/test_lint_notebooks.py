@@ -186,7 +186,7 @@ def test_a_spec_is_for_notebooks_and_has_no_errors(tmp_path: Path) -> None:
     write(tmp_path)
     alone = lint(tmp_path, "--spec", "quickstart.yaml", "quickstart.yaml")
     assert alone.returncode == 2
-    assert "--spec is for notebooks" in alone.stderr
+    assert "--spec applies only to notebooks" in alone.stderr
     (tmp_path / "broken.yaml").write_text("gpu: none\npython: 3.10\npackages: []\n")
     broken = lint(tmp_path, "--spec", "broken.yaml", "train.ipynb")
     assert broken.returncode == 1

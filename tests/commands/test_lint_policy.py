@@ -163,7 +163,7 @@ def test_a_change_cannot_loosen_the_policy_of_its_base(
         done = lint(repository.folder, "spec.yaml", *words)
         assert done.returncode == 1
         assert "POL001" in done.stdout
-        assert "gpus in main:provision.toml:2" in done.stdout
+        assert "`gpus` is set in main:provision.toml:2" in done.stdout
         if "sub/spec.yaml" in change:
             assert "POL001" in lint(repository.folder, "sub/spec.yaml", *words).stdout
 
@@ -180,7 +180,7 @@ def test_a_policy_in_a_file(repository: Repository) -> None:
     (repository.folder.parent / "company.toml").write_text("[policy]\ngpus = []\n")
     (repository.folder / "spec.yaml").write_text(CLOUD)
     done = lint(repository.folder, "spec.yaml", "--policy", "../company.toml")
-    assert "gpus in ../company.toml:2" in " ".join(done.stdout.split())
+    assert "`gpus` is set in ../company.toml:2" in " ".join(done.stdout.split())
 
 
 def test_a_policy_that_is_not_there_is_named(repository: Repository) -> None:

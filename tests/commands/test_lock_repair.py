@@ -110,7 +110,7 @@ def test_both_sides_of_a_merge_are_kept(
         refused = bench.run(command, "spec.yaml", *options)
         assert refused.returncode == 1, refused.stdout
         assert f"spec.lock:{line}: the lock has conflict markers" in refused.stderr
-        assert "repair it with `provision lock`" in refused.stderr
+        assert "repair the lock with `provision lock`" in refused.stderr
     assert path.read_text() == merged
     done = bench.run("lock", "spec.yaml")
     assert done.returncode == 0, done.stderr
@@ -185,7 +185,7 @@ def test_what_can_be_read_of_a_lock_is_kept(
     refused = bench.run("plan", "spec.yaml")
     assert refused.returncode == 1
     assert said in refused.stderr
-    assert "repair it with `provision lock`" in refused.stderr
+    assert "repair the lock with `provision lock`" in refused.stderr
     done = bench.run("lock", "spec.yaml")
     assert done.returncode == 0, done.stderr
     assert versions(bench) == kept

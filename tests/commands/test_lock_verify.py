@@ -131,7 +131,7 @@ def test_a_hash_that_the_index_does_not_list(locked: Bench) -> None:
         locked,
         1,
         "mismatch: alpha 2.0, alpha-2.0-py3-none-any.whl on pypi",
-        f"lists sha256 {real}; the lock has {'0' * 64}",
+        f"lists sha256 {real}, but the lock has {'0' * 64}",
         "do not install it",
     )
     assert "spec.lock does not match its indexes: 1 of 2 files differ" in said
@@ -340,7 +340,7 @@ def test_an_index_that_is_slow_or_cuts_off(locked: Bench, answer: Answer, said: 
             "the index has no version",
         ),
         (500, "text/plain", b"", 2, "refused the request"),
-        (403, "text/plain", b"", 2, "check the user name and password"),
+        (403, "text/plain", b"", 2, "user name and password"),
         (404, "text/plain", b"", 1, "the index has no package"),
     ],
 )
@@ -373,9 +373,7 @@ def test_a_failure_that_passes_is_asked_again(locked: Bench) -> None:
 def test_credentials_and_certificates_are_those_of_locking(locked: Bench) -> None:
     index = locked.folder.parent / "index"
     with behind_password(index, "me", "s3cret") as place:
-        verify(
-            locked, 2, "check the user name and password", PROVISION_INDEX_PYPI=f"http://{place}"
-        )
+        verify(locked, 2, "user name and password", PROVISION_INDEX_PYPI=f"http://{place}")
         said = verify(locked, 0, PROVISION_INDEX_PYPI=f"http://me:s3cret@{place}")
         assert "s3cret" not in said
         netrc = locked.folder / "netrc"

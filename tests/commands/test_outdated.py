@@ -134,7 +134,7 @@ def test_an_answer_of_another_form_is_not_nothing(locked: Bench, body: bytes) ->
 def test_a_service_that_is_away_is_not_nothing(locked: Bench) -> None:
     code, document = outdated(locked, "http://127.0.0.1:9")
     assert code == 3
-    assert "could not be queried" in document["unchecked"][0]
+    assert "could not be checked" in document["unchecked"][0]
     assert outdated(locked, "")[0] == 3
 
 

@@ -83,7 +83,7 @@ def test_a_removed_package_takes_what_only_it_needed(aged: Bench) -> None:
         (("add", "fresh", "Fresh>1"), "fresh is given twice"),
         (("add", "fresh @ https://example.org/x.whl"), "not a requirement"),
         (("remove", "leed"), "did you mean lead?"),
-        (("remove", "led"), "not among the packages"),
+        (("remove", "led"), "does not list the package"),
         (("remove", "lead>=1"), "without extras or a version"),
         (("add", "fresh", "--yes"), "--yes needs --apply"),
         (("add", "fresh", "other.yaml"), "only one spec is allowed"),

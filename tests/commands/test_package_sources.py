@@ -228,7 +228,7 @@ def test_a_runtime_gets_a_wheel_of_the_same_files(project: Bench) -> None:
         file.write('TAG = "cp311-cp311-linux_x86_64"\n')
     done = project.run("render", "spec.yaml")
     assert done.returncode == 2
-    assert "ours is compiled, and its wheel runs on this machine only" in done.stderr
+    assert "ours contains compiled code, so its wheel works only on this machine" in done.stderr
     assert "ours-1.0-cp311-cp311-linux_x86_64.whl" in done.stderr
 
 
@@ -294,7 +294,7 @@ def test_a_revision_is_locked_as_its_commit_and_built(repository: Bench) -> None
 
     for package, words in {
         f"{{name: ours, git: {URL}, rev: v9}}": "has no branch, tag or commit v9",
-        f"{{name: ours, git: {URL}, rev: v1}}": "name the folder of the package",
+        f"{{name: ours, git: {URL}, rev: v1}}": "set `subdirectory` to the folder of the package",
         f"{{name: ours, git: {URL}, rev: v1, subdirectory: no}}": "has no folder no",
         "ours @ git+https://git.example.com/none.git": "cannot be read",
     }.items():
@@ -378,7 +378,7 @@ def test_exports_name_the_path_or_the_commit(repository: Bench) -> None:
 
     refused = repository.run("export", "spec.yaml", "--format", "requirements")
     assert refused.returncode == 2
-    assert "a requirements file with hashes cannot have folders or repositories" in refused.stderr
+    assert "a requirements file with hashes cannot list folders or repositories" in refused.stderr
     assert "near: libs/near" in refused.stderr
     lock(repository, f"./dist/{wheel.name}")
     assert f"./dist/{wheel.name} \\\n    --hash=sha256:" in export(

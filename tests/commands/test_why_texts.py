@@ -195,7 +195,7 @@ def test_an_error_without_a_traceback_has_no_packages_of_paths() -> None:
         (
             'File "/env/lib/python3.10/site-packages/x.py"\nNo CUDA GPUs are available',
             HERE,
-            "from Python 3.10, the report has Python 3.11.7: the error came",
+            "from Python 3.10, but the report has Python 3.11.7: the error came",
         ),
     ],
 )

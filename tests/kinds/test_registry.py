@@ -102,7 +102,7 @@ def test_a_target_without_a_driver_is_refused_before_anything_is_resolved(
         assert (code, "this version cannot create it" in shown.out) == (1, True)
         return
     assert code == 2
-    assert "spec.yaml:4:21: this version cannot create targets of kind colab" in shown.err
+    assert "spec.yaml:4:21: this version of provision cannot create targets of kind" in shown.err
     assert "supported kinds: local" in shown.err
     assert not (tmp_path / "spec.lock").exists()
 

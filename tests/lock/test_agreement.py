@@ -178,7 +178,7 @@ def _another_address(lock: Lock) -> Lock:
             _cuda_for_the_laptop,
             (
                 (
-                    "target laptop: the spec requires the torch build cpu; linux-x86_64-cu128 "
+                    "target laptop: the spec requires the torch build cpu, but linux-x86_64-cu128 "
                     "has cu128"
                 ),
                 "linux-x86_64-cpu: no target uses it",
@@ -275,7 +275,7 @@ def test_what_conda_brings_is_compared_too(
         "is not a sha256: 64 hexadecimal digits": with_record(
             lock, lambda r: r._replace(sha256="zz")
         ),
-        "is not a file of ffmpeg": with_record(lock, lambda r: r._replace(file="../ffmpeg.conda")),
+        "is not a file for ffmpeg": with_record(lock, lambda r: r._replace(file="../ffmpeg.conda")),
         "files for 'win-64' do not run on linux-x86_64": with_record(
             lock, lambda r: r._replace(subdir="win-64")
         ),

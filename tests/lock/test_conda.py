@@ -231,7 +231,7 @@ def test_a_build_that_the_channel_lacks_is_an_error_and_not_one_for_cpu(
         == "channel conda-forge has no build cuda126* of pytorch ==2.12.0 for linux-x86_64"
     )
     assert "available builds for that version: cpu_generic" in caught.value.why
-    assert "set `cuda:`" in caught.value.hint
+    assert "set `cuda`" in caught.value.hint
 
 
 def test_what_is_not_there_is_named_with_what_is(machine: RealSystem) -> None:
@@ -291,7 +291,7 @@ def test_the_cuda_of_the_target_counts_and_not_that_of_this_machine(
     with pytest.raises(Unsatisfiable) as caught:
         locked(spec("filelock", conda_packages=["cuda-version=13.0"], **L4), torch_machine)
     assert "cuda-version must be 12.6, the CUDA version of this target's wheels" in caught.value.why
-    assert "set `cuda:`" in caught.value.hint
+    assert "set `cuda`" in caught.value.hint
 
 
 def test_every_platform_gets_records_of_its_own(machine: RealSystem) -> None:

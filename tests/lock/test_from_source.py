@@ -296,7 +296,7 @@ def test_a_source_without_leave_to_build_is_refused_with_the_way_out(
     bench.spec(small_spec("kern"))
     done = bench.run("lock", "spec.yaml")
     assert done.returncode == 1
-    assert "or write {name: kern, build: true}" in " ".join(done.stderr.split())
+    assert "or use `{name: kern, build: true}`" in " ".join(done.stderr.split())
     assert not marker.exists()
 
 

@@ -123,7 +123,8 @@ def test_the_largest_lever_and_a_card_are_named_with_numbers(ask: Ask) -> None:
         "optimizer 8.2 GiB" in found.message
     )
     assert found.help.startswith(
-        "optimizer: adamw_bnb_8bit saves 6.1 GiB, then 13.2 GiB is needed; method: qlora saves"
+        "set `optimizer: adamw_bnb_8bit` (saves 6.1 GiB, so 13.2 GiB is needed); "
+        "set `method: qlora`"
     )
     assert "hidden_size" in found.why
 
@@ -182,8 +183,8 @@ def test_several_levers_together_are_named_where_one_is_not_enough(ask: Ask) -> 
     )
     found = ask(spec("L4", f"precision: bf16, {shape}")).one("MEM001")
     assert found.help.startswith(
-        "method: qlora saves 113.6 GiB, then 72.7 GiB is needed, with gradient_checkpointing: "
-        "true, 10.8 GiB is needed"
+        "set `method: qlora` (saves 113.6 GiB, so 72.7 GiB is needed) and "
+        "`gradient_checkpointing: true` (then 10.8 GiB is needed)"
     )
     fitting = ask(
         spec("L4", f"precision: bf16, method: qlora, gradient_checkpointing: true, {shape}")

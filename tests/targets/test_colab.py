@@ -431,7 +431,7 @@ def test_a_state_that_names_other_files_removes_nothing(name: str, tmp_path: Pat
     state = create_empty_state("l").with_record(
         "spec/colab", NotebookRecord.part, {"title": "t", "files": {name: "0" * 64}, "paths": []}
     )
-    with pytest.raises(Exception, match="provision did not write"):
+    with pytest.raises(Exception, match="refusing to remove"):
         DRIVERS["colab"].destroy("spec/colab", tmp_path / ".provision", Ledger(state))
 
 

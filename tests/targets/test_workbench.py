@@ -594,7 +594,7 @@ class TestDestroy:
         world = World()
         state = made(place(), world)
         record = {**(state.resource(place().address, "instance") or {}), **forged}
-        with pytest.raises(Refused, match="is not deleted"):
+        with pytest.raises(Refused, match="refusing to delete"):
             DRIVERS["workbench"].destroy(
                 place().address,
                 FOLDER,

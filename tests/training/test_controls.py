@@ -166,7 +166,7 @@ FAILS = {
     "a layer that is frozen": "weights are not updated: model.layers.1.self_attn.q_proj.weight; model.layers.1.",  # noqa: E501
     "a batch that is spread over two cards": "across 2 GPUs with DataParallel",
     "workers that never start": "dataloader_workers is 0, but 2 is declared",
-    "a checkpoint that is not used": "made 40 steps instead of the 20",
+    "a checkpoint that is not used": "took 40 steps instead of the 20",
     "another seed": "a second run with the same seed gives different weights",
     "sgd that does not learn": "does not learn",
     "another optimizer than declared": "optimizer is",
@@ -307,7 +307,7 @@ print("\\n" + json.dumps([found.status.value, found.message]))
             "ddp",
             "python",
             {"type": None, "count": 0},
-            "wrapped in nothing, not in DistributedDataParallel; 1 processes ran",
+            "wrapped in nothing, not in DistributedDataParallel; 1 process ran",
         ),
     ],
 )

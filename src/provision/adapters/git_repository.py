@@ -47,8 +47,7 @@ def fetch_package(
         )
     if folder and _git(repository, environment, "cat-file", "-e", f"{commit}:{folder}").returncode:
         raise LockError(
-            f"{url} has no folder {subdirectory}",
-            why=f"at {commit[:12]}",
+            f"{url} has no folder {subdirectory} at commit {commit[:12]}",
             hint="correct the package's `subdirectory`",
         )
     return RepositoryPackage(commit, None, _list_submodules(repository, commit, environment))

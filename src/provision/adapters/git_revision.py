@@ -79,10 +79,11 @@ class GitRevision:
             return files.read(path, limit)
         entry = self._follow(name)
         if entry is None:
-            raise ExternalError(f"{path} cannot be read", why=f"it is not in {self.commit[:12]}")
+            why = f"it is not in commit {self.commit[:12]}"
+            raise ExternalError(f"{path} cannot be read", why=why)
         content = self._blob(entry.blob)
         if len(content) > limit:
-            why = f"it is larger than {limit >> 20} MiB in {self.commit[:12]}"
+            why = f"it is larger than {limit >> 20} MiB in commit {self.commit[:12]}"
             raise ExternalError(f"{path} cannot be read", why=why)
         return content
 
@@ -126,7 +127,7 @@ class GitRevision:
             )
         stdin, stdout = self._reader.stdin, self._reader.stdout
         if stdin is None or stdout is None:
-            raise RuntimeError("the pipes were requested")
+            raise RuntimeError("git has no pipe for its input or output")
         stdin.write(blob.encode() + b"\n")
         stdin.flush()
         header = stdout.readline().split()
@@ -136,7 +137,7 @@ class GitRevision:
                 "fetch the complete history with `git fetch --unshallow`, or set "
                 "`fetch-depth: 0` in a workflow"
             )
-            raise ExternalError(f"git cannot read {blob[:12]}", why=why, hint=hint)
+            raise ExternalError(f"git cannot read object {blob[:12]}", why=why, hint=hint)
         content = stdout.read(int(header[2]))
         stdout.read(1)  # the line break after each object
         return content

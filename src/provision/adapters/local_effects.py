@@ -148,7 +148,7 @@ def run_probe(
             f"unset variables that can break Python (PYTHONPATH, LD_PRELOAD), or {_RECREATE_HINT}"
         )
     why = f"{why}\n{output}".strip()
-    raise ExternalError("the verification itself could not run", why=why, hint=hint)
+    raise ExternalError("the verification ended without a verdict", why=why, hint=hint)
 
 
 def _unpack_zipapp(zipapp: Path) -> Path:

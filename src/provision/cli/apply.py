@@ -52,7 +52,7 @@ TIERS = ("inventory", "quick", "deep", "burn")
 @click.option(
     "--tier",
     type=click.Choice(TIERS),
-    help="Verify with this tier, not with verify.tier of the spec.",
+    help="Verify with this tier instead of the spec's `verify.tier`.",
 )
 @LOCKED
 @click.option(

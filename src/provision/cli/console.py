@@ -273,7 +273,7 @@ def confirm(question: str, *, yes: bool, doing: str) -> None:
         return
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise Refused(
-            f"{doing} needs a confirmation, and there is no terminal",
+            f"{doing} requires confirmation, but there is no terminal",
             hint="add --yes to continue without confirmation",
         )
     sys.stderr.write(f"{question} [y/N] ")

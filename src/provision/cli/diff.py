@@ -30,7 +30,7 @@ from provision.cli.app import DEFAULT_SPEC, FILE, examples, output_format_option
     "--error",
     type=FILE,
     metavar="FILE",
-    help="Show the differences that can cause the error in this file first (- for standard input).",
+    help="First show the differences that can cause the error in this file (- for standard input).",
 )
 @click.option(
     "--all",

@@ -72,7 +72,7 @@ _SEVERITIES = ("error", "warning", "unknown", "info")
 @click.option(
     "--diff-base",
     metavar="REF",
-    help="Report only what was added since the last common commit with REF, such as origin/main.",
+    help="Report only findings added since the last common commit with REF, such as origin/main.",
 )
 @click.option(
     "--baseline",
@@ -88,8 +88,8 @@ _SEVERITIES = ("error", "warning", "unknown", "info")
 @click.option(
     "--policy",
     metavar="PATH|REF",
-    help="Check the policy in this file, or in the root folder at a commit; default: the "
-    "policy at --diff-base, otherwise the project's.",
+    help="Enforce the policy in this file, or in the repository's root folder at this commit; "
+    "default: the policy at --diff-base, otherwise the project's.",
 )
 @click.option(
     "--statistics",

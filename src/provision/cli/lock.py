@@ -37,8 +37,8 @@ _UPGRADE_ALL = "*"
 @click.option(
     "--verify",
     is_flag=True,
-    help="Check that the indexes list each file in the lock with the same hash. Exit 1 if one "
-    "differs.",
+    help="Check that the indexes list each file in the lock with the same hash. Exit 1 if a "
+    "hash differs.",
 )
 @click.option(
     "--upgrade",
@@ -55,7 +55,7 @@ _UPGRADE_ALL = "*"
     type=click.Path(path_type=Path, allow_dash=True),
     metavar="OLD",
     help="Show the changes since another lock (- for standard input) and their consequences, "
-    "without network access. Exits 0 even if there are changes.",
+    "without network access. Exit 0 even if there are changes.",
 )
 @OFFLINE
 @output_format_option(
@@ -83,7 +83,8 @@ def lock(
         raise click.UsageError(f"{chosen[0]} and {chosen[1]} cannot be combined")
     if verify and offline:
         raise click.UsageError(
-            "--verify needs the network, so it cannot be combined with --offline; --check does not"
+            "--verify needs the network, so it cannot be combined with --offline; use --check, "
+            "which works offline"
         )
     if output_format == "markdown" and old is None:
         raise click.UsageError("--output-format markdown requires --diff")

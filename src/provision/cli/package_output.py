@@ -84,7 +84,7 @@ def split_spec(words: tuple[str, ...]) -> tuple[Path, tuple[str, ...]]:
             f"only one spec is allowed, but {specs[0]} and {specs[1]} were given"
         )
     if not packages:
-        raise click.UsageError(f"name a package before {specs[0]}")
+        raise click.UsageError(f"expected a package before {specs[0]}")
     return spec_or_default(Path(specs[0]) if specs else None), packages
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     "--spec",
     type=FILE,
     metavar="SPEC",
-    help="Take the values that the report.json lacks from this spec.",
+    help="Use this spec for the values that are missing from the report.json.",
 )
 @OUT
 @OUTPUT_FORMAT

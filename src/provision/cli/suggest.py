@@ -122,7 +122,8 @@ def suggest(
 def _check_constraints(named: dict[str, str], spec: Path | None) -> None:
     if named and spec is not None:
         raise click.UsageError(
-            f"--{next(iter(named))} cannot be combined with a spec; edit the spec, or leave it out"
+            f"--{next(iter(named))} cannot be combined with a spec; edit the spec, or run "
+            "the command without a spec"
         )
     if named and "gpu" not in named:
         raise click.UsageError(

@@ -64,7 +64,8 @@ def adopt(
     if not system.exists(state_file):
         raise UsageError(
             f"there is no {state_file}",
-            hint="nothing has been created yet; `provision apply` writes the first state",
+            why="nothing has been created for this spec yet",
+            hint="check the path of the spec, or create its targets with `provision apply`",
         )
     shown = _adoption(state_file, store.load_ledger(), system)
     if not shown.foreign_reason:

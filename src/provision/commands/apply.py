@@ -182,7 +182,7 @@ def _refuse_tier_in_browser(plans: TargetPlans) -> None:
         if runs_in_browser(context):
             raise UsageError(
                 f"--tier has no effect on {name}, whose notebook is run in a browser",
-                hint="set verify.tier in the spec: the notebook is written from it",
+                hint="set verify.tier in the spec; the notebook uses that tier",
             )
 
 

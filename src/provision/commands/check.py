@@ -166,7 +166,7 @@ class _PlaceChecker(NamedTuple):
             raise ProvisionError(
                 f"the content of the files cannot be checked for {place.name}",
                 why="; ".join(finding.message for finding in findings),
-                hint="import the files, and lint the spec: provision import --help",
+                hint="import the files into a spec (see `provision import --help`), then lint it",
             )
         original += _find_mistakes(project)
         python = spec.python if spec is not None else place.python

@@ -100,7 +100,7 @@ def check_output_path(out: Path, form: ExportFormat, reader: Reader, *, force: b
         raise UsageError(
             f"{out} is not a valid name for a pylock file",
             why="installers accept only pylock.toml and pylock.NAME.toml (PEP 751)",
-            hint="rename the file",
+            hint="use a name such as pylock.toml",
         )
     if not reader.exists(out.parent):
         raise ExternalError(
@@ -198,10 +198,10 @@ def _refuse_sources_without_hash(part: TargetView) -> None:
     sources = {name: origin for name, origin in origins.items() if origin and not origin.is_wheel}
     if sources:
         raise Refused(
-            "a requirements file with hashes cannot have folders or repositories",
+            "a requirements file with hashes cannot list folders or repositories",
             why="\n".join(f"{name}: {origin.description}" for name, origin in sources.items()),
-            hint="use --format pylock or --format pyproject, or build their wheels and list these "
-            "in `packages`",
+            hint="use --format pylock or --format pyproject, or build wheels of these packages and "
+            "list the wheels in `packages`",
         )
 
 

@@ -64,12 +64,12 @@ def find_outdated(
         items += list_patches(lock, loaded.spec, listings)
     unchecked = []
     if osv_url:
-        progress("querying known vulnerabilities")
+        progress("checking for known vulnerabilities")
         try:
             found = system.find_vulnerabilities(public_versions(lock), osv_url)
             items += list_vulnerable(found)
         except NetworkError as error:
             unchecked.append(f"{error.what}: {error.why}")
     else:
-        unchecked.append("known vulnerabilities were not queried: no service address is set")
+        unchecked.append("known vulnerabilities were not checked: no service address is set")
     return OutdatedResult(loaded.lock_path, tuple(items), tuple(unchecked))

@@ -127,7 +127,7 @@ def _select_targets(loaded: LoadedSpec, names: tuple[str, ...]) -> tuple[str, ..
         raise UsageError(
             "the spec has no target of kind colab",
             why=f"its targets: {kinds}",
-            hint="add one, as in `colab: {kind: colab}` under targets",
+            hint="add one under `targets`, such as `colab: {kind: colab}`",
         )
     return tuple(dict.fromkeys(names)) or rendered
 

@@ -126,7 +126,9 @@ def parse_json(name: str, text: str) -> Mapping[str, Any]:
     except (RecursionError, ValueError) as error:
         raise SourceError(f"{name}: the file is not valid JSON", why=str(error)) from None
     if not isinstance(document, dict):
-        raise SourceError(f"{name} is not a JSON object", hint='it starts with "{"')
+        raise SourceError(
+            f"{name} is not a JSON object", hint='correct the file: it must start with "{"'
+        )
     return document
 
 

@@ -46,7 +46,7 @@ def find_excluded_python(project: ImportedProject, machine: str, checked: str) -
             f"{checked} instead, which requires a separate environment on that machine."
         ),
         hint=(
-            f"allow Python {machine}, or save a spec, whose environment gets the Python version "
-            "it names"
+            f"allow Python {machine}, or save a spec: its environment gets the Python version that "
+            "the spec names"
         ),
     )

@@ -74,7 +74,7 @@ class Workbench(Kind):
             "machine_type": StarterField(machine, price),
             "image": StarterField(image.family, "the newest image in this family"),
             "bucket": StarterField(
-                "gs://my-bucket/provision", "your bucket for the startup script and report"
+                "gs://my-bucket/provision", "yours, for the startup script and the report"
             ),
             "service_account": StarterField(account, "yours"),
             "nat": StarterField(True, "packages are downloaded through Cloud NAT"),

@@ -21,7 +21,7 @@ _FAMILY = "provision.lock/"
 FORMAT_VERSION = 2
 SCHEMA = f"{_FAMILY}{FORMAT_VERSION}"
 _RELOCK_HINT = "write it again with `provision lock --upgrade`"
-REPAIR_HINT = "repair it with `provision lock`, which keeps the versions"
+REPAIR_HINT = "repair the lock with `provision lock`, which keeps the versions"
 """The advice for a lock that can be read in part."""
 _CONFLICT_MARKERS = ("<<<<<<< ", "=======", ">>>>>>> ")
 _MAX_SHOWN = 5

@@ -187,7 +187,7 @@ def _finding(
 ) -> Diagnostic:
     location = where if isinstance(where, Span | RouteLocation) else RouteLocation(where)
     line = policy.line(key)
-    finding = make_finding(name, message, location, why=f"{key} in {line}", hint=hint)
+    finding = make_finding(name, message, location, why=f"`{key}` is set in {line}", hint=hint)
     return finding._replace(source=f"policy {line}")
 
 

@@ -388,7 +388,7 @@ def test_a_change_that_is_refused_says_that_it_is_stopped(begin: Begin) -> None:
             "gceSetup.machineType,gceSetup.bootDisk",
         )
     assert raised.value.failure.kind == "refused"
-    assert "is stopped now" in raised.value.why
+    assert "is now stopped" in raised.value.why
 
 
 def test_stop_start_and_delete_are_safe_to_repeat(begin: Begin) -> None:

@@ -275,7 +275,7 @@ def test_a_package_that_was_changed_after_the_proof_is_proven_anew(runtime: Runt
     assert "stored report" not in done.stdout
     runtime.bring("gamma==1.0")
     verified = runtime.start(folder, verb="verify")
-    assert "not as locked: gamma (1 in total)" in verified.stderr
+    assert "packages are not installed as locked: gamma (1 in total)" in verified.stderr
 
 
 @pytest.mark.long

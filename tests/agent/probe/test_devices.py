@@ -353,7 +353,7 @@ def test_a_rank_that_never_joins_is_told_and_ended(
     assert told.status is Status.FAIL
     assert (
         "an all-reduce over 2 cards hangs: 0 of them finished; cuda:1 never reached its "
-        "card. They printed: " in told.message
+        "card. Their processes printed: " in told.message
     )
     assert told.cause == "a card does not respond, or its process does not start"
     assert "restart the machine" in (told.fix or "")
@@ -601,7 +601,7 @@ def test_torch_tells_which_of_two_kinds_of_cards_is_shown(verify: Verify, newer:
 @pytest.mark.long
 def test_one_card_is_told_as_ever(verify: Verify) -> None:  # noqa: F811
     found = told_of_cards(verify, "count=1;wrong=0", "N06", "M02", gpu={"type": "H200", "count": 1})
-    assert found["M02"]["message"] == "4 words of the card's memory changed after writing"
+    assert found["M02"]["message"] == "4 words of the card's memory changed after being written"
     assert not [key for key in found["readings"] if key.startswith("cards.")]
 
 
@@ -614,7 +614,7 @@ def test_one_wrong_card_of_two_fails_and_is_named(verify: Verify) -> None:  # no
     )
     assert (
         found["M02"]["message"]
-        == f"on {SECOND}, 1 of 2 cards: 4 words of the card's memory changed after writing"
+        == f"on {SECOND}, 1 of 2 cards: 4 words of the card's memory changed after being written"
     )
     assert found["readings"]["cards.memory.wrong_words"] == [0, 4]
     assert found["readings"]["memory.wrong_words"] == 4

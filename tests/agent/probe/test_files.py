@@ -254,8 +254,8 @@ def test_a_wheel_whose_record_never_fitted_is_a_warning(environment: Environment
     code, status, message = verdict(environment)
     assert (code, status) == (0, "warn")
     assert (
-        "did not match when they were installed: alpha: alpha/__init__.py has 19 bytes, expected 10"
-        in message
+        "did not match it when they were installed: alpha: alpha/__init__.py has 19 bytes, "
+        "expected 10" in message
     )
 
 
@@ -453,7 +453,7 @@ def test_a_package_of_another_version_than_its_metadata_says_is_a_warning(
     assert code == 0
     assert found["P06:gamma"]["status"] == "warn"
     assert (
-        "gamma reports version 0.9 when it is imported, but 1.0 in its metadata"
+        "gamma reports version 0.9 when it is imported, but its metadata has version 1.0"
         in found["P06:gamma"]["message"]
     )
     assert (found["P06:delta"]["status"], found["P06:epsilon"]["status"]) == ("pass", "pass")

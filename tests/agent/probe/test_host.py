@@ -442,7 +442,7 @@ def test_files_of_the_working_folder_that_hide_packages_are_a_warning_of_a_local
         (
             "mount -t tmpfs -o size=64m tmpfs /dev/shm",
             "warn",
-            "/dev/shm has only 64 MiB, 1 GiB recommended",
+            "/dev/shm has only 64 MiB, but 1 GiB is recommended",
         ),
         (
             "mount -t tmpfs -o size=2g tmpfs /dev/shm; fallocate -l 1700m /dev/shm/left",

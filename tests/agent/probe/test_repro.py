@@ -319,7 +319,7 @@ def test_shared_memory_that_is_small(environment: Environment) -> None:
     done = subprocess.run(["unshare", "--mount", "sh", "-c", small], capture_output=True, text=True)
 
     assert done.returncode == 1, done.stderr
-    assert "/dev/shm has only 64 MiB, 1 GiB required" in done.stdout
+    assert "/dev/shm has only 64 MiB, but 1 GiB is required" in done.stdout
     large = small.replace("size=64m", "size=2g")
     assert (
         subprocess.run(["unshare", "--mount", "sh", "-c", large], capture_output=True).returncode

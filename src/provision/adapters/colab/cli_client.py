@@ -262,11 +262,11 @@ class ColabCli:
         output, machine = result.stdout + result.stderr, f"a machine with {gpu or 'no GPU'}"
         for text, (why, hint) in _REFUSALS.items():
             if text in output:
-                raise ExternalError(f"Colab refused {machine}", why=why, hint=hint)
+                raise ExternalError(f"Colab refused the request for {machine}", why=why, hint=hint)
         if "Service Unavailable" in output:
             raise ExternalError(
                 f"Colab has no {machine.removeprefix('a ')} available now",
-                why="it returned 503",
+                why="it returned status 503",
                 hint=f"try again later, or choose a different `gpu`{self._unknown_sessions_note()}",
             )
         if _NOT_SIGNED_IN.search(output):

@@ -234,7 +234,7 @@ def _report_missing(status: Mapping[str, Any]) -> ReportUnavailable:
     if not status:
         return ReportUnavailable(
             "the cell did not write a report",
-            why="no status of this run was found on the machine",
+            why="no status for this run was found on the machine",
             hint="see the output of the cell above",
         )
     stage, message, hint = (_status_text(status, key) for key in ("stage", "message", "hint"))

@@ -135,7 +135,7 @@ def _program_from_variable(program_name: str, environment: Mapping[str, str]) ->
         raise ExternalError(
             f"{PROGRAM_VARIABLE}={program_name} cannot create the environment",
             why=f"pixi {_PIXI_LIMIT}",
-            hint=f"set {PROGRAM_VARIABLE}={PY_RATTLER}, or to the path of conda",
+            hint=f"set {PROGRAM_VARIABLE} to {PY_RATTLER} or to the path of conda",
         )
     return CondaProgram(Path(path).name, Path(path), f"set by {PROGRAM_VARIABLE}")
 

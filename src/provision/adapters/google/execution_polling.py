@@ -79,8 +79,8 @@ def _read_report(
         raise ReportUnavailable(
             "the report in the bucket is not the report that the notebook wrote",
             why="its sha256 does not match the announced one, or its nonce does not match this run",
-            hint="someone else can write to the bucket: check who has write access, then "
-            "verify again",
+            hint="someone else may have written to the bucket: check who has write access, "
+            "then verify again",
         )
     why = f"the execution job ended as {state.lower()}"
     if lines := str(outcome.get("message", "")).splitlines():

@@ -253,19 +253,19 @@ class _ReportPoller:
 
 
 def _validate_report(report: bytes, effect: AwaitReport, result: Mapping[str, Any]) -> bytes:
-    advice = "check who has write access to it, then verify again"
+    advice = "check who has write access, then verify again"
     if result and result.get("sha256") != hashlib.sha256(report).hexdigest():
         raise ReportUnavailable(
             "the report in the bucket is not the report that the device announced",
             why="its sha256 does not match the announced one",
-            hint=f"someone else can write to the bucket, or the run was repeated: {advice}",
+            hint=f"someone else may have written to the bucket, or the run was repeated: {advice}",
         )
     subject = parse_message(report, len(report)).get("subject")
     if not isinstance(subject, dict) or subject.get("nonce") != effect.nonce:
         raise ReportUnavailable(
             "the report in the bucket belongs to a different run",
             why="the report's nonce does not match the nonce that was sent",
-            hint=f"someone else can write to the bucket: {advice}",
+            hint=f"someone else may have written to the bucket: {advice}",
         )
     return report
 

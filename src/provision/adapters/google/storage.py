@@ -124,7 +124,7 @@ class Storage:
             raise ExternalError(
                 f"{prefix} is not a folder in a bucket",
                 why="provision deletes only its own folders",
-                hint="gs://BUCKET/PREFIX/INSTANCE/",
+                hint="use an address such as gs://BUCKET/PREFIX/INSTANCE/",
             )
         return sum(self.delete(item.uri) for item in self.list(prefix))
 

@@ -93,10 +93,10 @@ def check_pure_wheel(wheel: Path, source: PackageSource) -> None:
     _, _, _, tags = parse_wheel_filename(wheel.name)
     if not source.is_wheel and any(tag.platform != "any" for tag in tags):
         raise Refused(
-            f"{source.name} is compiled, and its wheel runs on this machine only",
-            why=f"it was built as {wheel.name}; other machines get wheels of pure Python",
-            hint="build its wheel for linux-x86_64, list that file in `packages`, or keep this "
-            "target in another spec",
+            f"{source.name} contains compiled code, so its wheel works only on this machine",
+            why=f"it was built as {wheel.name}; other machines can only use pure-Python wheels",
+            hint="build its wheel for linux-x86_64 and list that file in `packages`, or move this "
+            "target to a different spec",
         )
 
 
@@ -136,7 +136,7 @@ def _check_wheel(wheel: Path, source: PackageSource) -> None:
     name, version, _, _ = parse_wheel_filename(wheel.name)
     if name != source.name or version != Version(source.version):
         raise LockError(
-            f"{source.name} was built as {name} {version}, the lock has {source.version}",
+            f"{source.name} was built as {name} {version}, but the lock has {source.version}",
             hint="lock again: run `provision lock`",
         )
 
@@ -199,6 +199,6 @@ def _build(
 
 def _changed_error(source: PackageSource) -> LockError:
     return LockError(
-        f"{source.path} has changed since it was planned",
+        f"{source.path} has changed since the plan was created",
         hint="run the command again",
     )

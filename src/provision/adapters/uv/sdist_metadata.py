@@ -60,7 +60,7 @@ def create_metadata_index(
     """
     file = release.source
     if file is None:
-        raise ValueError(f"{release.package} {release.version} has no source")
+        raise ValueError(f"{release.package} {release.version} has no source distribution")
 
     def write(folder: Path) -> None:
         sdist = folder.with_name("source")

@@ -164,7 +164,7 @@ def unpack_code(archive: bytes, digest: str, parent: Path) -> Path:
     except (zipfile.BadZipFile, KeyError, ValueError):
         raise CodeError("the code archive is damaged") from None
     if manifest.digest != digest:
-        raise CodeError("the digest of the code archive does not match the announced digest")
+        raise CodeError("the digest of the code archive does not match the expected digest")
     for file in manifest.files:
         if hashlib.sha256(contents[file.path]).hexdigest() != file.sha256:
             raise CodeError(f"{file.path} in the code archive differs from the listed file")

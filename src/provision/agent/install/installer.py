@@ -129,7 +129,7 @@ def install_packages(
     python = inspect_interpreter(request.python, environment, run)
     if python.minor != request.python_version:
         raise InstallError(
-            f"{request.python} is Python {python.minor}",
+            f"{request.python} is Python {python.minor}, not Python {request.python_version}",
             f"the packages were locked for Python {request.python_version}",
             f"use an interpreter with Python {request.python_version}",
             1,

@@ -92,7 +92,9 @@ def parse_document(document: object) -> NotebookDocument:
     expectations = shared["expectations"]
     has_nonce = expectations.get("nonce") == shared["nonce"]
     if not has_nonce or not isinstance(expectations.get("python"), dict):
-        raise DocumentError("the document: `expectations` must contain its nonce and `python`")
+        raise DocumentError(
+            "the document: `expectations` must contain `python` and the document's nonce"
+        )
     predicted = reader.section("predicted")
     return NotebookDocument(
         **shared,

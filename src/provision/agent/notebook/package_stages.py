@@ -106,7 +106,7 @@ def audit_stage(session: Session) -> None:
         comparison = _compare_packages(session, session.list_packages())
     if wrong := comparison.to_install:
         raise StageError(
-            f"not as locked: {', '.join(wrong[:8])} ({len(wrong)} in total)",
+            f"packages are not installed as locked: {', '.join(wrong[:8])} ({len(wrong)} in total)",
             "another program is installing packages on this runtime",
             "run the cell again",
         )

@@ -39,7 +39,8 @@ def install_with_pip(
     after = find_locked_packages(locked, installed)
     if wrong := [name for name in locked if name not in after]:
         raise StageError(
-            f"pip reported success, but {', '.join(wrong[:5])} is not installed as locked",
+            "pip reported success, but packages are not installed as locked: "
+            f"{', '.join(wrong[:5])}",
             "",
             "remove any other copy that comes first on sys.path",
         )

@@ -27,7 +27,7 @@ def make_environment(session: Session, uv: str | None) -> None:
         argv = [sys.executable, "-I", "-m", "venv"]
     else:
         raise StageError(
-            f"Python {version} is not installed, and there is no uv to download it",
+            f"Python {version} is not installed, and uv is not available to download it",
             "",
             "install uv (pip install uv) and run the cell again",
         )

@@ -157,7 +157,7 @@ def check_spec_name(path: Path, reader: Reader) -> None:
             raise foreign_file_error(path, file)
         raise UsageError(
             f"{path} is not a valid name for a spec",
-            why="the names of its lock and environments come from the file name without .yaml",
+            why="the file name of a spec must end in .yaml or .yml",
             hint=find_import_hint(path) or "rename it to NAME.yaml",
         )
     other = path.with_suffix(".yml" if path.suffix == ".yaml" else ".yaml")

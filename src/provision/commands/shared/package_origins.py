@@ -105,7 +105,7 @@ def _read_origin(
         if fetched.pyproject is None and line.build is not True:
             raise LockError(
                 f"{where} has no pyproject.toml",
-                hint="name the folder of the package with `subdirectory`",
+                hint="set `subdirectory` to the folder of the package",
             )
         metadata = None if fetched.pyproject is None else read_static(line, text, where)
         digest = digest_of([text]) if metadata is None else metadata.digest

@@ -348,12 +348,14 @@ def check_report_time(
         raise Refused(
             f"{name} has a timestamp too far in the past",
             why=f"it was created at {created}, before provision existed",
-            hint="correct the clock on that machine, and run the verification again",
+            hint="correct the clock on the machine that wrote the report, and run the "
+            "verification again",
         )
     if stored is not None and created < stored.created_utc:
         raise Refused(
             f"{name} is older than the stored report",
-            why=f"it was created at {created}, but the stored report at {stored.created_utc}",
+            why=f"it was created at {created}, but the stored report was created at "
+            f"{stored.created_utc}",
             hint="add the most recent report",
         )
 

@@ -79,8 +79,8 @@ def refuse_unknown_kinds(loaded: LoadedSpec, names: tuple[str, ...]) -> None:
             made = sorted(known.name for known in loaded.spec.registry.kinds if known.driver)
             hint = f"supported kinds: {', '.join(made)}; select another target with --target"
             raise Refused(
-                f"{loaded.position('targets', name, 'kind')}: this version cannot create "
-                f"targets of kind {kind}",
+                f"{loaded.position('targets', name, 'kind')}: this version of "
+                f"provision cannot create targets of kind {kind}",
                 hint=hint,
             )
 

@@ -31,7 +31,7 @@ def _check(context: LintContext) -> Findings:
             f"target {target.name}: runtime {fields.runtime} cannot be selected with `via: "
             "colab-cli`",
             target.route_to("runtime"),
-            why="Colab's command line always starts the newest runtime.",
+            why="Colab's command-line program always starts the newest runtime.",
             help="set `via: browser` to keep the version, or set `runtime: latest`",
             related=related_at(via, "always starts the newest runtime"),
             fix=unsafe_fix("set `via: browser`", set_field_edit(context, via, "browser")),

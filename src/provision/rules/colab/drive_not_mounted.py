@@ -51,7 +51,7 @@ def _check(context: LintContext) -> Findings:
                 "then fails with: Mountpoint must not already contain files."
             )
             if is_driven:
-                why = "Mounting Drive requires a browser, which Colab's command line does not have."
+                why = "Mounting Drive requires a browser, which `via: colab-cli` does not have."
             if is_outside:
                 why += " The files on a Drive are in MyDrive or Shareddrives below the mount point."
             yield RULE.diagnostic(

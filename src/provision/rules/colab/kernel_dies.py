@@ -42,8 +42,8 @@ def _check(context: LintContext) -> Findings:
             change.route,
             evidence=row.evidence,
             why=(
-                f"Colab's kernel does not start with {row.package}{row.kills}; only a new "
-                "runtime then helps."
+                f"Colab's kernel does not start with {row.package}{row.kills}; "
+                "only a new runtime fixes this."
             ),
             help=f"{fix.title}, or set `isolation: venv` on target {system.target.name}",
             related=system.related,

@@ -12,7 +12,7 @@ that one, or no GPU; the verification then finds a different GPU than the spec d
 ## How to fix
 
 No change is needed if the account has compute units. Otherwise set `gpu` on the Colab target to the
-GPU of the free tier.
+GPU in the free tier.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _check(context: LintContext) -> Findings:
             + (f", about {min(rates)} per hour" if rates else ""),
             gpu_location(target),
             why=(
-                f"The only GPU of the free tier is {free}; with a free account, the runtime "
+                f"The only GPU in the free tier is {free}; with a free account, the runtime "
                 f"starts without the {card.name}."
             ),
             help=(

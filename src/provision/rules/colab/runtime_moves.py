@@ -42,8 +42,8 @@ def _check(context: LintContext) -> Findings:
             f"version that can be set is {newest}",
             target.route_to("runtime"),
             why=(
-                "The packages of the runtime, and sometimes its Python, change although the "
-                "spec does not."
+                "The packages of the runtime, and sometimes its Python, change even if the spec "
+                "does not."
             ),
             help=fix.title,
             fix=fix,

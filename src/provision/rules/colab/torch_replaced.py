@@ -147,11 +147,11 @@ def _build_replacement(
     if "torch" not in context.package_names or installed is None or flavour in (None, installed):
         return None
     if "cpu" in (installed, flavour):
-        alternative = "remove torch from `packages` to keep the runtime's own"
+        alternative = "remove torch from `packages` to keep the runtime's torch"
     else:
         alternative = (
             f'set `cuda: "{cuda_of(installed)}"` on target {system.target.name} to keep the '
-            "runtime's own"
+            "runtime's torch"
         )
     route = device.cuda_route if device.cuda not in ("auto", "none") else device.gpu_route
     return TorchReplacement(f"the {flavour} build of torch", route, alternative, flavour=flavour)

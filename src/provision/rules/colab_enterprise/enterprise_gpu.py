@@ -38,7 +38,7 @@ def _check(context: LintContext) -> Findings:
                 route,
                 severity=Severity.WARNING,
                 evidence=offered.evidence,
-                why="Google's command line does not offer this GPU for a runtime template.",
+                why="gcloud does not offer this GPU for a runtime template.",
                 help=f"use {format_list(names)}",
             )
             continue

@@ -95,8 +95,8 @@ def _cuda_findings(target: TargetFacts, related: tuple[RelatedLocation, ...]) ->
             settings.gpu_route,
             severity=Severity.UNKNOWN,
             why=(
-                "The facts cover only Linux builds. On Windows, CUDA builds of torch come from "
-                "PyTorch's index for one CUDA version."
+                "The facts cover only Linux builds. On Windows, CUDA builds of torch come only "
+                "from the PyTorch index for a specific CUDA version."
             ),
             help=(
                 'set `cuda`, for example `cuda: "12.8"`, so that `provision lock` uses that '

@@ -69,7 +69,7 @@ def _check(context: LintContext) -> Findings:
         else:
             problem = (
                 f"is for CUDA {cuda_of(default)}, without code for {query.card.name} "
-                f"({query.card.cc})"
+                f"(compute capability {query.card.cc})"
             )
         cuda, torch = next(iter(cudas.items()))
         yield RULE.diagnostic(

@@ -91,8 +91,8 @@ def _early_image_findings(context: LintContext, target: TargetFacts, card: Card)
             and require_version(card.cc) < require_version(change.cc_below)
         ):
             yield RULE.diagnostic(
-                f"images of {family} support {card.name} ({card.cc}) since {change.since}, but "
-                f"this one is from {day}",
+                f"images of {family} have supported {card.name} (compute capability {card.cc}) "
+                f"since {change.since}, but this image is from {day}",
                 target.route_to("image"),
                 severity=_severity(context, card),
                 evidence=change.evidence,

@@ -55,7 +55,7 @@ def _check(context: LintContext) -> Findings:
         fix = None
         if not _agrees_with_spec(context, cuda):
             message += (
-                f", but the spec has `cuda: {context.spec.cuda}`, `gpu: {context.spec.gpu.type}`"
+                f", but the spec has `cuda: {context.spec.cuda}` and `gpu: {context.spec.gpu.type}`"
             )
             if "cuda" in context.spec.model_fields_set:
                 related = related_at(("cuda",), "CUDA version set here")

@@ -80,7 +80,7 @@ RULE = Rule(
     name="allocator-refused",
     severity=Severity.ERROR,
     sources=(
-        "torch 2.13.0, c10/core/AllocatorConfig.h, each value given to torch",
+        "torch 2.13.0, c10/core/AllocatorConfig.h, each value tested with torch",
         "docs.pytorch.org, CUDA semantics: memory management",
     ),
     check=_check,

@@ -52,7 +52,7 @@ def _check(context: LintContext) -> Findings:
                 f"{name} is {path}, which {what} on target {target.name}",
                 ("env", name),
                 severity=severity,
-                why=f"The variable names the folder for {row.holds}, which take gigabytes.",
+                why=f"The variable names the folder for {row.holds}, which take up gigabytes.",
                 help=(
                     f"set it to {proposed}, or remove the variable to use the home folder of "
                     "each target"

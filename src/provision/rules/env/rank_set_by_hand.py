@@ -45,7 +45,7 @@ def _check(context: LintContext) -> Findings:
                 "The program then starts as if it were one of several processes, and fails or "
                 "waits for the others."
             ),
-            help=f"remove {name}, and set strategy and launcher under `training`",
+            help=f"remove {name}, and set `strategy` and `launcher` under `training`",
         )
 
 

@@ -49,7 +49,10 @@ def _check(context: LintContext) -> Findings:
                 ("env", name),
                 severity=Severity(row.severity),
                 evidence=row.evidence,
-                why="In the spec, it applies to every run on every target, and no log mentions it.",
+                why=(
+                    "A variable in `env` applies to every run on every target, and no log "
+                    "mentions it."
+                ),
                 help=help_text,
                 fix=fix,
                 source=row.evidence.source,

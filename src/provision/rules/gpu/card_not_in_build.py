@@ -64,7 +64,7 @@ def _check(context: LintContext) -> Findings:
             (option for (option, _), code in zip(known, codes, strict=True) if code), None
         )
         unread = next((option for option in builds if option.build is None), None)
-        card = f"{query.card.name} ({query.card.cc})"
+        card = f"{query.card.name} (compute capability {query.card.cc})"
         if by_ptx:
             yield RULE.diagnostic(
                 f"torch {by_ptx.release.release} for CUDA {by_ptx.cuda} has only PTX for {card}, "
@@ -116,11 +116,11 @@ def _missing_code_finding(
         newest += f" for CUDA {option.cuda}"
     which = "it"
     if len(releases.known) > 1 or not query.flavour:
-        which = f"{newest}, the newest of them,"
+        which = f"the newest, {newest},"
     bound = _bound_fix(context, query)
     return RULE.diagnostic(
-        f"{subject} code for {card.name} ({card.cc}): {which} was built for {' '.join(build.sm)}"
-        + (f" and PTX {build.ptx}" if build.ptx else ""),
+        f"{subject} code for {card.name} (compute capability {card.cc}): {which} was built for "
+        f"{' '.join(build.sm)}" + (f" and PTX {build.ptx}" if build.ptx else ""),
         bound[0] if bound else query.cuda_route,
         severity=severity,
         evidence=card.evidence,

@@ -50,7 +50,8 @@ def _check(context: LintContext) -> Findings:
             )
             help_text = "no change is needed"
         yield RULE.diagnostic(
-            f"`precision: fp16` is set, but {card.name} ({card.cc}) has no tensor cores",
+            f"`precision: fp16` is set, but {card.name} (compute capability {card.cc}) has no "
+            "tensor cores",
             ("training", "precision"),
             severity=severity,
             why=why,

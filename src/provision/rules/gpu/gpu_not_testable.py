@@ -39,8 +39,8 @@ def _check(context: LintContext) -> Findings:
             f"of them is {context.package_list}",
             route,
             why=(
-                "Only a program that computes on the GPU shows that it works, so `plan` refuses "
-                "a GPU without such a program."
+                "Only a computation on the GPU proves that the GPU works, so `plan` refuses a GPU "
+                "that cannot be tested."
             ),
             help="add the framework you train with to `packages`, or set `gpu: none`",
         )
@@ -51,7 +51,7 @@ RULE = Rule(
     id="GPU010",
     name="gpu-not-testable",
     severity=Severity.WARNING,
-    sources=("provision's own verification: what computes on a card is torch, jax or TensorFlow",),
+    sources=("provision's own verification: it tests a GPU with torch, jax or TensorFlow",),
     check=_check,
     reads_settings=True,
     bad=examples(

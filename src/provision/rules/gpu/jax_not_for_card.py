@@ -54,15 +54,15 @@ def _check(context: LintContext) -> Findings:
         codes = [context.facts.code_for(target.card, row) for row in rows]
         if any(code and code.form is CodeForm.MACHINE for code in codes):
             continue
-        card, newest = f"{target.card.name} ({target.card.cc})", rows[-1]
+        card, newest = f"{target.card.name} (compute capability {target.card.cc})", rows[-1]
         related = related_at(route, "GPU requested here")
         if any(codes):
             yield RULE.diagnostic(
                 f"{package.description} has only PTX for {card}, no machine code",
                 package.route,
                 severity=Severity.INFO,
-                why="The release is older than the GPU. The driver compiles its kernels at the "
-                "first start; whether XLA compiles for the GPU is not known.",
+                why="The release is older than the GPU. The driver compiles the PTX when the "
+                "program first starts; whether XLA compiles for this GPU is not known.",
                 help=_advice(context, target.card),
                 related=related,
                 evidence=newest.evidence,

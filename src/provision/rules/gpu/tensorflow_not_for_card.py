@@ -51,7 +51,7 @@ def _check(context: LintContext) -> Findings:
         codes = [context.facts.code_for(target.card, row) for row in rows]
         if any(code and code.form is CodeForm.MACHINE for code in codes):
             continue
-        card, newest = f"{target.card.name} ({target.card.cc})", rows[-1]
+        card, newest = f"{target.card.name} (compute capability {target.card.cc})", rows[-1]
         related = related_at(route, "GPU requested here")
         if any(codes):
             yield RULE.diagnostic(

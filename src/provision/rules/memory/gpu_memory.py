@@ -136,17 +136,17 @@ def _memory_savings(
     gentle = [saving for saving in enough if "method" not in saving.change]
     sharded = [saving for saving in enough if "strategy" in saving.change]
     named = [
-        f"{_format_change(saving)} saves {format_size(saving.saved_bytes)}, then "
-        f"{format_size(saving.total)} is needed"
+        f"set {_format_change(saving)} (saves {format_size(saving.saved_bytes)}, so "
+        f"{format_size(saving.total)} is needed)"
         for saving in (*gentle[:1], *sharded, *savings[:1])
     ]
     if savings and not enough:
         together = combine_savings(workload, vram.bytes, context.facts, half=half)
-        more = "which is still too much"
+        more = ", but this is still too much"
         if together:
             changes = " and ".join(map(_format_change, together[1:]))
-            more = f"with {changes}, {format_size(together[-1].total)} is needed"
-        named[-1] += f", {more}"
+            more = f" and {changes} (then {format_size(together[-1].total)} is needed)"
+        named[-1] += more
     return tuple(dict.fromkeys(named))
 
 

@@ -51,8 +51,8 @@ def _check(context: LintContext) -> Findings:
                 yield RULE.diagnostic(
                     f"packages come from the index {index}, which has no mirror",
                     target.route_to("mirrors"),
-                    why="The instance has no other access to the internet, so they cannot be "
-                    "downloaded.",
+                    why="Without a public IP or Cloud NAT, the instance can download packages only "
+                    "from mirrors.",
                     help=f"add `{index}: URL` to `mirrors`",
                     related=related_at(route, f"comes from {index}"),
                 )

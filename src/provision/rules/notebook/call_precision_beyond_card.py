@@ -44,7 +44,7 @@ def _check(context: NotebookContext) -> Findings:
                 is_slow = precision is Precision.BF16
                 yield RULE.diagnostic(
                     f"{precision.value} requires compute capability {needed}, but the {card.name} "
-                    f"of {place.name} has {card.cc}",
+                    f"on {place.name} has {card.cc}",
                     argument.span,
                     severity=Severity.WARNING if is_slow else None,
                     evidence=card.evidence,

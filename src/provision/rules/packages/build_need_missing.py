@@ -95,7 +95,7 @@ def _unresolved_findings(context: LintContext) -> Findings:
                 evidence=known.evidence,
                 why=(
                     "The package is built inside the environment, which contains only the "
-                    "locked packages. Another package may require them."
+                    f"locked packages. Another package may already require {names}."
                 ),
                 help=f"add {names} to `packages`",
                 fix=unsafe_fix(

@@ -58,8 +58,8 @@ def _check(context: LintContext) -> Findings:
             last="",
             of="numpy",
             specifier="<2",
-            effect=f"code of {name} before {floor.first} does not run with NumPy 2, because it was "
-            "built for NumPy 1",
+            effect=f"the compiled code in {name} before {floor.first} does not run with NumPy 2, "
+            "because it was built for NumPy 1",
             severity="error" if name != "torch" or context.trains_with_trainer else "warning",
             evidence=floor.evidence,
         )

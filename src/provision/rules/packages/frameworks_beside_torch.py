@@ -76,7 +76,7 @@ def _check(context: LintContext) -> Findings:
                 edit = Insert(("env",), variable, f'"{value}"')
             yield RULE.diagnostic(
                 f"{framework.name} and torch share a GPU, and {framework.name} allocates most of "
-                "its memory at first use",
+                "the GPU's memory at first use",
                 framework.route,
                 severity=Severity.INFO,
                 why="torch then runs out of GPU memory, in the same process or in a different one.",

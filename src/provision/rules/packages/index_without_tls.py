@@ -34,8 +34,8 @@ def _check(context: LintContext) -> Findings:
             f"index {name} ({url_host(index.url)}) is queried without encryption",
             route,
             why=(
-                "Anybody on the network path can answer for the index, and the lock records the "
-                "hashes from that answer."
+                "Anybody on the network path can answer in place of the index, and the lock "
+                "records the hashes from that answer."
             ),
             help=f"use {better}",
             fix=replace_fix("use https", route, yaml_scalar(better, plain=False)),

@@ -39,7 +39,7 @@ def _check(context: LintContext) -> Findings:
         "`push_to_hub: true` needs a token, but HF_TOKEN is not in `secrets`",
         ("training", "arguments", "push_to_hub"),
         why=(
-            "Trainer creates the repository when it starts, and without a token the Hub answers "
+            "Trainer creates the repository when it starts, and without a token the Hub returns "
             "401 Unauthorized."
         ),
         help=(

@@ -95,7 +95,7 @@ def _brought_findings(context: LintContext, route: Route, package: Package) -> F
         names = ", ".join(dict.fromkeys((*package.built_names, brought.name)))
         needed = f"requires {brought.name}{brought.requires}, which is published only as source"
         yield RULE.diagnostic(
-            f"{package.key} {brought.release} {needed}, and its build is not allowed",
+            f"{package.key} {brought.release} {needed}, and building it is not allowed",
             route,
             evidence=brought.evidence,
             severity=None if brought.is_certain else Severity.WARNING,

@@ -39,7 +39,7 @@ def _check(context: LintContext) -> Findings:
             "PyTorch index",
             (*route, "index"),
             why=(
-                "`lock` uses the PyTorch index without this setting; any other index may serve "
+                "Without `index`, `lock` uses the PyTorch index; any other index may serve "
                 "anything under this name."
             ),
             help="remove `index`, or keep it if the index is a mirror you trust",

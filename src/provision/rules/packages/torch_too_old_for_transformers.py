@@ -61,7 +61,7 @@ def _check(context: LintContext) -> Findings:
         line[0] if line else releases.route,
         severity=None if is_certain else Severity.WARNING,
         why=(
-            "transformers disables PyTorch on import and reports that it was not found. "
+            "transformers disables PyTorch on import and reports that PyTorch was not found. "
             "Installers do not check this."
         ),
         help=f"use torch>={floor.version}" + (f", or transformers<={older[-1]}" if older else ""),

@@ -35,7 +35,7 @@ def check_undeclared(
     requirement = f"{need.of}{need.specifier}"
     newer = ""
     if need.last and need.first != need.last:
-        newer = f", or a {need.package} newer than {need.last}"
+        newer = f", or use {need.package}>{need.last}"
     if other is not None and not is_satisfiable(need.specifier, other.specifiers):
         severity = need.evidence.cap_severity(Severity(need.severity))
         is_used = need.of == "bitsandbytes" and context.spec.training.method == "qlora"

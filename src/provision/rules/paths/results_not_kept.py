@@ -59,7 +59,7 @@ def _check(context: LintContext) -> Findings:
             f"paths.{folder.key} ({folder.path}) on target {folder.target.name} {how}",
             folder.route,
             severity=severity,
-            why="Its name suggests results, which would be lost there.",
+            why="Its name suggests that the folder holds results, which would be lost.",
             help=help_text,
             related=related_at(folder.target.route, "target defined here"),
             fix=override_fix(folder, kept),

@@ -51,7 +51,7 @@ def _check(context: LintContext) -> Findings:
         others = [row.release for row in context.facts.torch if python in row.pythons_on(platform)]
         yield RULE.diagnostic(
             f"{releases.requested} has no wheel for Python {python} on {platform}; "
-            f"{newest.release} supports {format_versions(pythons)}",
+            f"torch {newest.release} supports Python {format_versions(pythons)}",
             ("python",),
             severity=Severity.UNKNOWN if releases.includes_newer else None,
             why=(

@@ -76,7 +76,7 @@ def _check(context: LintContext) -> Findings:
                 severity=Severity.WARNING,
                 why=(
                     "On each machine, Keras uses tensorflow unless ~/.keras/keras.json or "
-                    f"{VARIABLE} names another backend; {spec.backend()} is verified."
+                    f"{VARIABLE} names another backend; the verification uses {spec.backend()}."
                 ),
                 help=(
                     f"set `training.backend`, and {VARIABLE} under `env`, or list only one backend"

@@ -40,11 +40,11 @@ def _check(context: LintContext) -> Findings:
     if versions:
         toolkit = f"the CUDA toolkit {versions[0]}"
     yield RULE.diagnostic(
-        f"`strategy: {strategy}` may need nvcc: DeepSpeed compiles its own optimizers at first use",
+        f"`strategy: {strategy}` may need nvcc: DeepSpeed compiles its own optimizers on first use",
         ("training", "strategy"),
         why=(
             "FusedAdam, DeepSpeedCPUAdam (for offloading) and asynchronous I/O are compiled on "
-            "the machine; torch optimizers do not need them."
+            "the machine; torch optimizers do not need nvcc."
         ),
         help=f"install {toolkit} on the device, or use a torch optimizer",
     )

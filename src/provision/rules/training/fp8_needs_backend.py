@@ -44,7 +44,10 @@ def _check(context: LintContext) -> Findings:
         "`precision: fp8` needs torchao or transformer-engine, but neither is "
         f"{context.package_list}",
         ("training", "precision"),
-        why="accelerate trains in fp8 through one of them, and fails if neither is installed.",
+        why=(
+            "accelerate trains in fp8 with one of these packages, and fails if neither is "
+            "installed."
+        ),
         help="add torchao to `packages`, or set `precision: bf16`",
         fix=add_package_fix("torchao", ""),
     )

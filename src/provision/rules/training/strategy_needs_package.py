@@ -36,7 +36,7 @@ def _check(context: LintContext) -> Findings:
     strategy = context.spec.training.strategy
     if strategy.startswith("deepspeed") and not _has_deepspeed(context):
         yield RULE.diagnostic(
-            f"strategy: {strategy} needs deepspeed, which is not {context.package_list}",
+            f"`strategy: {strategy}` needs deepspeed, which is not {context.package_list}",
             STRATEGY,
             why="Training fails at startup, because DeepSpeed is not installed.",
             help="add `{name: deepspeed, build: true}` to `packages`",
@@ -57,12 +57,12 @@ def _check(context: LintContext) -> Findings:
             severity = Severity.WARNING
             why = f"accelerate accepts {floor.refused_below}, but does not support it."
         yield RULE.diagnostic(
-            f"strategy: {strategy} needs {floor.package}>={floor.version}, but "
+            f"`strategy: {strategy}` needs {floor.package}>={floor.version}, but "
             f"{package.description} is {context.chosen}",
             origin_route(context, package, STRATEGY),
             severity=severity,
             why=why,
-            help=f"use {floor.package}>={floor.version}, or set strategy: ddp",
+            help=f"use {floor.package}>={floor.version}, or set `strategy: ddp`",
             related=related_at(STRATEGY, "strategy set here"),
             fix=set_version_fix(context, package, f">={floor.version}"),
         )

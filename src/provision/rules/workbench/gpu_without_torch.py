@@ -49,8 +49,8 @@ def _check(context: LintContext) -> Findings:
             device.gpu_route,
             severity=None if is_certain else Severity.WARNING,
             why=(
-                "Only a program that computes on the GPU shows that it works, so `plan` refuses "
-                "a GPU that cannot be tested."
+                "Only a computation on the GPU proves that the GPU works, so `plan` refuses a GPU "
+                "that cannot be tested."
             ),
             help="add the framework you train with to `packages`, or set `gpu: none`",
             related=related_kind(target),
@@ -61,7 +61,7 @@ RULE = Rule(
     id="GCP022",
     name="gpu-without-torch",
     severity=Severity.ERROR,
-    sources=("provision's own verification: what computes on a card is torch, jax or TensorFlow",),
+    sources=("provision's own verification: it tests a GPU with torch, jax or TensorFlow",),
     check=_check,
     reads_settings=True,
     bad=(

@@ -33,7 +33,7 @@ def _check(context: LintContext) -> Findings:
         excess = len(name) - LONGEST
         if name[0].isdigit() and number == 0:
             problem = "but the name must start with a letter"
-            help_text = f"set name: env-{context.spec.name}"
+            help_text = f"set `name: env-{context.spec.name}`"
         elif excess > 0:
             problem = f"which has {len(name)} characters; the limit is {LONGEST}"
             help_text = f"shorten the name of the spec or the target by {excess}"

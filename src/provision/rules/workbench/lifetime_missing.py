@@ -28,7 +28,8 @@ def _check(context: LintContext) -> Findings:
         if fields.max_lifetime is not None or not target.gpu_settings.is_nvidia:
             continue
         yield RULE.diagnostic(
-            f"target {target.name} has {target.gpu_settings.gpu} but no `max_lifetime`",
+            f"target {target.name} requests {target.gpu_settings.gpu}, but `max_lifetime` is not "
+            "set",
             target.route,
             at=RoutePart.KEY,
             why="A forgotten instance costs money until somebody notices.",

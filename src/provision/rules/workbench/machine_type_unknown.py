@@ -45,8 +45,8 @@ def _check(context: LintContext) -> Findings:
                 "Its GPUs, memory and price are unknown, so the rules cannot check what runs on it."
             ),
             help=(
-                f"{help_text} list the types with `gcloud compute machine-types list "
-                f"--filter=name={name} --zones={fields.zones[0]}`"
+                f"{help_text} use `gcloud compute machine-types list --filter=name={name} "
+                f"--zones={fields.zones[0]}` to check whether {name} exists"
             ),
             fix=fix,
         )

@@ -34,12 +34,12 @@ def _check(context: LintContext) -> Findings:
         scripts = [key for key in SCRIPTS if key in fields.metadata]
         if fields.service_account is not None:
             problem = (
-                "`managed_euc` runs as Google's own service account, but `service_account` sets "
-                "a different one"
+                "with `managed_euc: true`, the instance runs as Google's own service account, but "
+                "`service_account` sets a different one"
             )
             related = related_at(target.route_to("service_account"), "service account set here")
         elif scripts:
-            problem = f"`managed_euc` does not run {scripts[0]}"
+            problem = f"with `managed_euc: true`, the instance does not run {scripts[0]}"
             related = related_at(target.route_to("metadata", scripts[0]), "script set here")
         else:
             problem = (
@@ -50,8 +50,8 @@ def _check(context: LintContext) -> Findings:
             problem,
             target.route_to("managed_euc"),
             why=(
-                "The script is dropped silently: the instance starts, but nothing is installed "
-                "or verified on it."
+                "The startup script that creates the environment is dropped silently: the instance "
+                "starts, but nothing is installed or verified on it."
             ),
             help=(
                 "remove `managed_euc`; `access: {mode: single-user, owner: ...}` gives one "

@@ -30,8 +30,8 @@ def _check(context: LintContext) -> Findings:
     for target, fields in context.targets_of(WorkbenchTarget):
         if context.spec.cuda_toolkit is not None:
             yield RULE.diagnostic(
-                f"this version does not install `cuda_toolkit: {context.spec.cuda_toolkit}` on "
-                "an instance",
+                "this version of provision does not install "
+                f"`cuda_toolkit: {context.spec.cuda_toolkit}` on an instance",
                 ("cuda_toolkit",),
                 severity=shared_field_severity(context),
                 why=_WHY,
@@ -40,7 +40,8 @@ def _check(context: LintContext) -> Findings:
             )
         if (image := fields.image) is not None and ("/" in image or ":" in image):
             yield RULE.diagnostic(
-                "this version does not support container images, only virtual machine images",
+                "this version of provision does not support container images, only virtual "
+                "machine images",
                 target.route_to("image"),
                 why=_WHY,
                 help=f"use a virtual machine image, such as {EXAMPLE_IMAGE}",

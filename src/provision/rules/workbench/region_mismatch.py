@@ -61,7 +61,7 @@ def _check(context: LintContext) -> Findings:
             help_text = f"use only zones in {region}, or a {what} in {regions[elsewhere[0]]}"
             if not match:
                 listed = format_list(dict.fromkeys(regions.values()))
-                message = f"a subnet is in one region, but the zones are in {listed}"
+                message = f"a subnet is in one region, but the zones are in several: {listed}"
                 help_text = f"use zones in one region only, such as {region}"
             yield RULE.diagnostic(
                 message,

@@ -7,8 +7,8 @@ images from a certain date on, or not at all.
 
 ## Why
 
-Secure Boot loads only signed modules. The machine starts, but the driver does not, and nvidia-smi
-fails.
+Secure Boot loads only signed modules. The machine starts, but the driver is not loaded, and
+nvidia-smi fails.
 
 ## How to fix
 
@@ -47,7 +47,7 @@ def _check(context: LintContext) -> Findings:
             evidence=image.evidence,
             why=(
                 "Secure Boot loads only signed modules: the machine starts, but its GPU driver "
-                "does not."
+                "is not loaded."
             ),
             help=f"{help_text}, or remove `secure_boot`",
             related=related_at(target.route_to("image"), "image set here"),

@@ -31,13 +31,13 @@ def _check(context: LintContext) -> Findings:
             if bound is None or parse_duration(bound) > parse_duration(timeout):
                 continue
             yield RULE.diagnostic(
-                f"`{field}: {bound}` stops the instance before `verify.timeout: {timeout}` is over",
+                f"`{field}: {bound}` stops the instance before `verify.timeout: {timeout}` expires",
                 target.route_to(field),
                 why=(
                     "An interrupted verification gives no verdict, but the instance still costs "
                     "money."
                 ),
-                help=f"set a longer `{field}` than {timeout}, or a shorter `verify.timeout`",
+                help=f"set `{field}` to more than {timeout}, or use a shorter `verify.timeout`",
                 related=related_if_written(
                     context, ("verify", "timeout"), "the verification may take this long"
                 ),

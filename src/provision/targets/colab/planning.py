@@ -120,7 +120,7 @@ def _file_removals(files: Mapping[str, str], folder: Path) -> Iterator[RemoveFil
     for name, sha256 in files.items():
         if Path(name).name != name or not name.endswith(suffixes):
             raise Refused(
-                f"provision did not write {name}",
+                f"refusing to remove {name}",
                 why="the state lists it, but provision never uses this file name",
                 hint=FOREIGN_RECORD_HINT,
             )

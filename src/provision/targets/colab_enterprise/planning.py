@@ -146,7 +146,7 @@ def _deletion(record: TemplateRecord) -> DeleteTemplate:
     """Return the deletion of a recorded template; raises Refused for a name that is not ours."""
     if not record.template.startswith("provision-") or not record.lineage:
         raise Refused(
-            f"{record.template or 'the template'} is not deleted",
+            f"refusing to delete {record.template or 'the template'}",
             why="the state lists a template that provision would not create",
             hint=FOREIGN_RECORD_HINT,
         )

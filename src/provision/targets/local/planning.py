@@ -331,8 +331,9 @@ def plan_kernel_removal(folders: Iterable[str], address: str) -> tuple[RemoveTre
         is_own = path.parent.name == "kernels" and re.fullmatch(own_name, path.name)
         if not is_own or ".." in path.parts:
             raise Refused(
-                f"provision does not create the kernel {path} for {address}",
-                why=f"the state lists it as a Jupyter kernel of {address}",
+                f"refusing to remove {path}",
+                why=f"the state lists it as a Jupyter kernel of {address}, but provision would "
+                "not create this folder",
                 hint=FOREIGN_RECORD_HINT,
             )
     return tuple(RemoveTree(path) for path in paths)

@@ -87,7 +87,7 @@ def plan_job_deletion(job: ImageJobRecord) -> tuple[Effect, ...]:
     is_own = job.lineage and job.nonce and job.job.startswith("provision-")
     if not is_own or not re.fullmatch(own_folder, job.folder):
         raise Refused(
-            f"{job.job or 'the execution job'} is not deleted",
+            f"refusing to delete {job.job or 'the execution job'}",
             why="the state lists a job or a folder that provision would not create",
             hint=FOREIGN_RECORD_HINT,
         )

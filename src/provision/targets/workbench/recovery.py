@@ -121,8 +121,8 @@ def refuse_pending_creation(intents: Sequence[Intent], system: System) -> None:
                 why="a run was interrupted while creating it, and Google Cloud may list it late; "
                 "until then it cannot be deleted",
                 hint="run the command again in a few minutes; if it is still not listed "
-                f"{_CREATION_GRACE_S // 60} minutes after the request, it counts as never "
-                "created",
+                f"{_CREATION_GRACE_S // 60} minutes after the request, it is treated as "
+                "never created",
             )
 
 

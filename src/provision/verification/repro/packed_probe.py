@@ -31,7 +31,7 @@ def pack_probe_for_check(
         raise Refused(
             f"{name} cannot be written as a standalone program",
             why="the check tests your project's code, which a standalone program does not contain",
-            hint="run the command itself: `provision run SPEC -- PROGRAM`",
+            hint="run your program instead: `provision run SPEC -- PROGRAM`",
         )
     try:
         document = narrow_expectations(name, promised, tier)

@@ -119,7 +119,7 @@ def _usable(given: JudgeInput) -> Judgement:
             "the sequence length",
             "declare `precision: bf16` or `precision: fp16` on a card that supports it",
         )
-    return passes(f"attention by {', '.join(usable)}", None, usable)
+    return passes(f"usable attention backends: {', '.join(usable)}", None, usable)
 
 
 def _attention(given: JudgeInput) -> Judgement:
@@ -133,17 +133,18 @@ def _attention(given: JudgeInput) -> Judgement:
     if wrong:
         name = next(iter(wrong))
         return fails(
-            f"the {name} backend is wrong: relative error {errors[name][0]}, math {reference[0]}",
+            f"the {name} backend is wrong: relative error {errors[name][0]} (math backend: "
+            f"{reference[0]})",
             reference,
             errors[name],
             "there is a faulty kernel in this torch or its cuDNN, or the card is faulty",
-            "verify again; if it persists, use a different torch, then a different machine",
+            "verify again; if the error persists, use a different torch, then a different machine",
             ATTENTION,
         )
     source = f"{ATTENTION.value:g} {ATTENTION.unit}: {ATTENTION.source}"
     bound = Threshold(ATTENTION.value * reference[0], "relative Frobenius error", source)
     return passes(
-        f"{', '.join(sorted(errors))} agree with float64",
+        f"attention agrees with float64: {', '.join(sorted(errors))}",
         dict.fromkeys(errors, bound.value),
         {name: pair[0] for name, pair in sorted(errors.items())},
         bound,

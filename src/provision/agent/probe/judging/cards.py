@@ -186,7 +186,8 @@ def _enough(given: JudgeInput, size: int, needed: int | None) -> Judgement:
     required = Threshold((needed or 0) * VRAM_SHARE, "bytes", "nine tenths of requires.vram")
     if size < required.value:
         return fails(
-            f"the GPU has only {format_bytes(size)}, {format_bytes(needed or 0)} required",
+            f"the GPU has only {format_bytes(size)} of memory, but {format_bytes(needed or 0)} is "
+            "required",
             needed,
             size,
             "the GPU is smaller, or is a MIG partition",
@@ -209,7 +210,7 @@ def _enough(given: JudgeInput, size: int, needed: int | None) -> Judgement:
             size,
             bound,
         )
-    part = "a part of one (MIG, vGPU)"
+    part = "a part of a card (MIG, vGPU)"
     return fails(
         f"the GPU has {format_bytes(size)} of memory, but {name} has {format_bytes(least)} to "
         f"{format_bytes(most)}",
@@ -248,7 +249,7 @@ def _recovery(given: JudgeInput) -> Judgement:
     unready = sorted({state for state in fabric if state != "completed"})
     if unready:
         return warns(
-            f"NVLink fabric registration of the card: {', '.join(unready)}",
+            f"the card's NVLink fabric registration is not complete: {', '.join(unready)}",
             "completed",
             unready,
             "the Fabric Manager has not initialized the NVLink switches, so CUDA may not start "

@@ -77,7 +77,7 @@ def _allocated(given: JudgeInput) -> Judgement:
             f"only {format_bytes(free)} of {format_bytes(total)} is free",
             total,
             free,
-            "another program or notebook is using it",
+            "another program or notebook is using the card's memory",
             END_OTHER_PROGRAM,
             FREE_SHARE,
         )
@@ -92,7 +92,7 @@ def _written(given: JudgeInput) -> Judgement:
     if wrong:
         words = "1 word" if wrong == 1 else f"{wrong} words"
         return fails(
-            f"{words} of the card's memory changed after writing",
+            f"{words} of the card's memory changed after being written",
             0,
             wrong,
             "the card's memory is faulty",
@@ -223,7 +223,7 @@ def _others(given: JudgeInput) -> Judgement:
     if slow:
         peaks = {name: _peak(given, name) for name in slow}
         return warns(
-            f"TFLOP/s: {message}; {', '.join(slow)} below half of the peak",
+            f"TFLOP/s: {message}; less than half of the peak: {', '.join(slow)}",
             peaks,
             speeds,
             _SLOW,
@@ -293,7 +293,7 @@ def _compared_with_others(key: str, unit: str, judge: Judge) -> Judge:
             return observed
         return warns(
             f"{describe_cards(names, [name for _, name in slow])}: "
-            f"{format_number(slow[0][0])} {unit}, the fastest card reaches {format_number(best)} "
+            f"{format_number(slow[0][0])} {unit}; the fastest card reaches {format_number(best)} "
             f"{unit}",
             best,
             slow[0][0],

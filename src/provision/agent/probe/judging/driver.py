@@ -208,8 +208,8 @@ def _memory_errors(given: JudgeInput) -> Judgement:
             f"for {uncounted} of {len(seen['ecc'])} cards",
             0,
             seen["uncorrected"],
-            "this is a virtual GPU (vGPU), whose errors only the host can query, or the driver "
-            "is old",
+            "this is a virtual GPU (vGPU), whose error counts only the host can read, or the "
+            "driver is old",
             "ask the host's administrator to run `nvidia-smi -q -d ECC`; M02 (tier quick) tests "
             "the memory itself",
         )

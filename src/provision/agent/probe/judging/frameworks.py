@@ -179,7 +179,8 @@ def _repeats(given: JudgeInput) -> Judgement:
         "a second run with the same seed gives different weights",
         first,
         again,
-        "a kernel in this combination of packages adds in varying order, or the card is faulty",
+        "a kernel in this combination of packages adds values in a varying order, or the card is "
+        "faulty",
         "compare runs by their loss curves; run the verification again on another machine",
     )
 

@@ -53,11 +53,11 @@ def _libc(given: JudgeInput) -> Judgement:
         return skipped("no locked wheel requires glibc, and this system has none")
     if observed is None:
         return fails(
-            f"glibc >= {needed} is required, but this system has none",
+            f"glibc >= {needed} is required, but this system has no glibc",
             f">={needed}",
             None,
-            "this system has no glibc (Alpine uses musl, or it is not Linux), so manylinux wheels "
-            "cannot be loaded",
+            "the system uses a different C library (Alpine uses musl) or is not Linux, so "
+            "manylinux wheels cannot be loaded",
             "use an image with glibc, such as Debian or Ubuntu",
         )
     if specifier_allows(f">={needed}", observed):
@@ -245,7 +245,7 @@ def _shared_memory(given: JudgeInput) -> Judgement:
     if observed >= floor and left < floor * SHM_FREE.value:
         return fails(
             f"/dev/shm has {format_bytes(observed)}, of which only {format_bytes(left)} is free; "
-            f"{format_bytes(floor)} required",
+            f"{format_bytes(floor)} is required",
             floor,
             left,
             "another program is using it, or killed programs left files in it",
@@ -260,7 +260,7 @@ def _shared_memory(given: JudgeInput) -> Judgement:
             observed,
         )
     return fails(
-        f"/dev/shm has only {format_bytes(observed)}, {format_bytes(floor)} "
+        f"/dev/shm has only {format_bytes(observed)}, but {format_bytes(floor)} is "
         f"{'required' if needed is not None else 'recommended for DataLoader workers'}",
         floor,
         observed,
@@ -284,7 +284,7 @@ def _open_files(given: JudgeInput) -> Judgement:
         message = "unlimited" if limit < 0 else limit
         return passes(f"{message} open files allowed", NOFILE_FLOOR.value, message)
     return fails(
-        f"only {limit} open files allowed, {NOFILE_FLOOR.value:g} recommended "
+        f"only {limit} open files are allowed, but {NOFILE_FLOOR.value:g} are recommended "
         "for DataLoader workers",
         NOFILE_FLOOR.value,
         limit,

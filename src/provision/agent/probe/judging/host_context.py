@@ -77,8 +77,8 @@ def _place(given: JudgeInput) -> Judgement:
     )
     if wrong and not given.expected.simulated:
         return warns(
-            f"the target has the kind {required}, but this machine does not look like one: "
-            f"{message}",
+            f"the target has the kind {required}, but this machine does not look like a {required} "
+            f"machine: {message}",
             required,
             place,
             "the probe was copied to another machine, or runs outside the notebook's environment",
@@ -156,9 +156,7 @@ def _way(given: JudgeInput) -> Judgement:
             "allow the connection, set HTTPS_PROXY or HF_ENDPOINT, or set HF_HUB_OFFLINE=1 "
             "under `env` in the spec and copy the files to the machine",
         )
-    return passes(
-        f"{hub}: the name, the connection and the certificate are fine{through}", "answer", reached
-    )
+    return passes(f"{hub} can be reached{through}, and its certificate is valid", "answer", reached)
 
 
 def _answer(given: JudgeInput) -> Judgement:

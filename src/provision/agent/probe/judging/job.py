@@ -11,14 +11,14 @@ def _code(given: JudgeInput) -> Judgement:
     assert code is not None
     observed, changed = given["code.digest"], given["code.changed"]
     if observed == code.digest:
-        return passes(f"{given['code.files']} files are as declared", code.digest, observed)
+        return passes(f"{given['code.files']} files match the declared code", code.digest, observed)
     return fails(
         f"these files differ from the declared code: {format_list(changed)}"
         if changed
         else "the files belong to different code",
         code.digest,
         observed,
-        "files were edited, added to the list or removed since the code was read",
+        "files were edited, added to the list or removed after the code was read",
         "run `provision apply` again, which copies the current code",
     )
 

@@ -30,7 +30,7 @@ def _strategy(given: JudgeInput) -> Judgement:
     if not wrong:
         return replace(
             passes(
-                f"{launch.strategy} by {launch.effective_launcher}: {launch.processes} processes "
+                f"{launch.strategy} with {launch.effective_launcher}: {launch.processes} processes "
                 f"over {observed['backend']} train one model",
                 required,
                 observed,
@@ -39,7 +39,7 @@ def _strategy(given: JudgeInput) -> Judgement:
         )
     cause, fix = _reason(launch)
     return fails(
-        f"{launch.strategy} by {launch.effective_launcher}: {format_list(wrong)}",
+        f"{launch.strategy} with {launch.effective_launcher}: {format_list(wrong)}",
         required,
         observed,
         cause,
@@ -87,9 +87,10 @@ def _wrong(given: JudgeInput, launch: Launch) -> list[str]:
         )
     if seen["launch.ranks"] != launch.processes or seen["_launch.world"] != [launch.processes]:
         groups = " or ".join(str(size) for size in seen["_launch.world"])
+        count = seen["launch.ranks"]
         wrong.append(
-            f"{seen['launch.ranks']} processes ran, each in a group of {groups}, instead of "
-            f"{launch.processes} in a single group"
+            f"{count} {'process' if count == 1 else 'processes'} ran (group size {groups}) instead "
+            f"of {launch.processes} in a single group"
         )
     backend = "nccl" if launch.gpus else "gloo"
     if backend not in seen["launch.backend"]:

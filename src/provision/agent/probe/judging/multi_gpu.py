@@ -88,7 +88,7 @@ def _broken(given: JudgeInput, name: str) -> Judgement:
         if code is not None:
             cause, fix = "a card or its process failed", _HANG_FIX
     return fails(
-        f"{how} {end}{behind}.{f' They printed: {printed}' if printed else ''}",
+        f"{how} {end}{behind}.{f' Their processes printed: {printed}' if printed else ''}",
         required,
         text,
         cause,
@@ -133,13 +133,14 @@ def _bandwidth(given: JudgeInput) -> Judgement:
     )
     if known is None:
         return passes(
-            f"{observed:.3g} GB/s of bus bandwidth; there is no reference for {count} such cards",
+            f"{observed:.3g} GB/s of bus bandwidth; there is no reference value for {count} "
+            "cards of this type",
             None,
             observed,
         )
     if observed < BUS_WARNS.value * known:
         return warns(
-            f"{observed:.3g} GB/s of bus bandwidth, {known:g} is typical",
+            f"{observed:.3g} GB/s of bus bandwidth ({known:g} GB/s is typical)",
             known,
             observed,
             "a link between two cards is down or slow, or peer-to-peer copies are disabled",
@@ -147,7 +148,10 @@ def _bandwidth(given: JudgeInput) -> Judgement:
             BUS_WARNS,
         )
     return passes(
-        f"{observed:.3g} GB/s of bus bandwidth, {known:g} is typical", known, observed, BUS_WARNS
+        f"{observed:.3g} GB/s of bus bandwidth ({known:g} GB/s is typical)",
+        known,
+        observed,
+        BUS_WARNS,
     )
 
 

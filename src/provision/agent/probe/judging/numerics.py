@@ -81,7 +81,7 @@ def _signature(given: JudgeInput) -> Judgement:
     if given.expected.training.precision == "tf32":
         return skipped("the spec declares tf32", error)
     if is_number(error) and error <= FP32_ERROR.value:
-        return passes("fp32 matrix products have the error of fp32", FP32_ERROR.value, error)
+        return passes("fp32 matrix products have fp32 accuracy", FP32_ERROR.value, error)
     message = f", typical of {identify_arithmetic(error)}" if is_number(error) else ""
     return fails(
         f"an fp32 matrix product has a relative error of {error}{message}: it was not computed in "
@@ -140,7 +140,7 @@ def _short_products(given: JudgeInput) -> Judgement:
         return skipped("the card does not support fp8")
     if _within(errors, FP8_ERROR):
         return passes(
-            "fp8 matrix products agree with float64 results for the same numbers",
+            "fp8 matrix products agree with float64 results for the same inputs",
             FP8_ERROR.value,
             errors[0],
         )
@@ -167,9 +167,11 @@ def _errors(errors: Any) -> str:
 
 def _twice(given: JudgeInput) -> Judgement:
     if given["numerics.repeats"]:
-        return passes("the same matrix product twice gives the same bits", True, True)
+        return passes(
+            "two computations of the same matrix product are bitwise identical", True, True
+        )
     return fails(
-        "the same matrix product twice gives different bits",
+        "two computations of the same matrix product are not bitwise identical",
         True,
         False,
         "a kernel is nondeterministic, or the device is faulty",
@@ -181,9 +183,9 @@ def _twice(given: JudgeInput) -> Judgement:
 def _finite(given: JudgeInput) -> Judgement:
     count = given["numerics.unfinite"]
     if count == 0:
-        return passes("results and gradients contain no NaN", 0, 0)
+        return passes("results and gradients contain no NaN or infinite values", 0, 0)
     return fails(
-        f"{count} numbers in results or gradients are NaN or infinite",
+        f"{count} values in results or gradients are NaN or infinite",
         0,
         count,
         "a kernel does not write its whole result, or the device is faulty",

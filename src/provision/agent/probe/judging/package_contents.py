@@ -35,8 +35,8 @@ def judge_import(given: JudgeInput) -> Judgement:
         )
     if live:
         return warns(
-            f"{given.subject} reports version {live[0]} when it is imported, but {live[1]} in its "
-            "metadata",
+            f"{given.subject} reports version {live[0]} when it is imported, but its metadata has "
+            f"version {live[1]}",
             live[1],
             live[0],
             "its files were overwritten with files from a different version, or an installation "
@@ -144,7 +144,7 @@ def _remarks(given: JudgeInput) -> Judgement | None:
     seen = given.seen
     if unfit := seen["packages.never_fitted"]:
         return warns(
-            "files do not match their RECORD, and did not match when they were installed: "
+            "files do not match their RECORD, and did not match it when they were installed: "
             f"{format_list(unfit)}",
             [],
             unfit,

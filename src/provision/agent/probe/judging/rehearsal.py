@@ -79,9 +79,9 @@ def _fits(given: JudgeInput) -> Judgement:
     peak, memory = given["rehearsal.peak_bytes"], given["rehearsal.memory_bytes"]
     if memory is None or peak is None:
         return unknown("this system does not report how much memory it has")
+    size = format_bytes(memory)
     of = (
-        f"of {format_bytes(memory)} "
-        f"{'of the card' if given['rehearsal.device'] == 'cuda' else 'of free RAM'}"
+        f"of the card's {size}" if given["rehearsal.device"] == "cuda" else f"of {size} of free RAM"
     )
     if given["rehearsal.out_of_memory"] is not None:
         return fails(
@@ -96,7 +96,7 @@ def _fits(given: JudgeInput) -> Judgement:
             f"two steps use {format_bytes(peak)} {of}, which leaves too little",
             memory,
             peak,
-            "a longer batch, or another program, would cause an out-of-memory error",
+            "a batch with longer sequences, or another program, would cause an out-of-memory error",
             _levers(given),
         )
     return passes(f"two steps use {format_bytes(peak)} {of}", memory, peak)

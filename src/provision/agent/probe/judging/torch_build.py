@@ -50,7 +50,7 @@ def _build(given: JudgeInput) -> Judgement:
             f"torch {version} is imported, but {locked} is locked",
             expected,
             observed,
-            "a different torch than the locked one is imported",
+            "a different torch was installed, or another copy comes first on sys.path",
             "recreate the environment from the lock",
         )
     built_for = f"cu{cuda.replace('.', '')}" if cuda else "cpu"
@@ -80,8 +80,8 @@ def _device(given: JudgeInput) -> Judgement:
             f"torch sees {_devices(count)}, but the spec declares {required}",
             expected,
             count,
-            "the machine has a different number of GPUs, or CUDA_VISIBLE_DEVICES hides or adds "
-            "some",
+            "the machine has a different number of GPUs, or CUDA_VISIBLE_DEVICES exposes "
+            "too few or too many",
             "change the machine type or `gpu.count`, or unset CUDA_VISIBLE_DEVICES",
         )
     if given.get("torch.cuda") is None and given.expected.gpu_type != "mps":
@@ -108,7 +108,7 @@ def _computing(given: JudgeInput, expected: str, count: int) -> Judgement:
     if errors is None:
         return unknown(f"torch sees {_devices(count)}, but no computation was tried", expected)
     if not errors:
-        return passes(f"torch sees {_devices(count)}, and all of them compute", expected, count)
+        return passes(f"torch can compute on {_devices(count)}", expected, count)
     cause, fix = explain_error(next(iter(errors.values())))
     return fails(
         f"torch sees {_devices(count)}, but {len(errors)} cannot compute: "

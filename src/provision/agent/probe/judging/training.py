@@ -46,8 +46,12 @@ def _of_the_kind(error: Any, declared: str) -> bool:
 
 def _arithmetic(error: Any) -> str:
     return next(
-        (f"{name} is" for name, (low, high) in _BANDS.items() if low <= error < high),
-        "no known format is",
+        (
+            f"which is typical of {name}"
+            for name, (low, high) in _BANDS.items()
+            if low <= error < high
+        ),
+        "which no known format has",
     )
 
 
@@ -153,7 +157,7 @@ def _precision(given: JudgeInput) -> Judgement:
     if observed == required and not _of_the_kind(error, declared):
         return fails(
             f"{declared} is not in effect: matrix products in {observed} have a relative error of "
-            f"{error:.2g}, as {_arithmetic(error)}",
+            f"{error:.2g}, {_arithmetic(error)}",
             f"{declared}, {_BANDS[declared][0]:g} to {_BANDS[declared][1]:g}",
             error,
             "a flag or an environment variable selects a different arithmetic, such as "
@@ -233,7 +237,8 @@ def _repeats(given: JudgeInput) -> Judgement:
         first,
         second,
         "a library is nondeterministic, or ignores the seed",
-        "set `full_determinism`, and compare with a machine on which the run repeats",
+        "set `full_determinism`, and compare with a machine on which both runs give the "
+        "same weights",
     )
 
 
@@ -310,9 +315,8 @@ def _adapter(given: JudgeInput) -> Judgement:
     wrong += [] if observed["reloads"] else ["gives different results after a reload"]
     if not wrong:
         return passes(
-            f"a {method} adapter of {observed['parameters']} parameters learns, "
-            "leaves the base model "
-            "unchanged and reloads",
+            f"a {method} adapter with {observed['parameters']} parameters learns, leaves the base "
+            "model unchanged and reloads",
             f"< {ADAPTER_LOSS_RATIO.value} of the first loss",
             observed,
         )
@@ -361,8 +365,8 @@ def _resume(given: JudgeInput) -> Judgement:
         )
     if made != left:
         return fails(
-            f"the resumed run made {made} steps instead of the {left} after the checkpoint at step "
-            f"{_RECIPE.save_at}",
+            f"the resumed run took {made} steps instead of the {left} steps that remain after the "
+            f"checkpoint at step {_RECIPE.save_at}",
             left,
             made,
             "the checkpoint, or its trainer_state.json, was not used: training would silently "
