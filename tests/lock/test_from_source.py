@@ -470,7 +470,7 @@ def test_what_the_build_is_known_to_need_is_asked_of_the_lock(bench: Bench) -> N
     done = bench.run("lock", "spec.yaml")
     assert done.returncode == 1, done.stdout + done.stderr
     assert "PKG026" in done.stdout + done.stderr
-    assert "but its build needs torch, setuptools" in " ".join(done.stderr.split())
+    assert "and its build needs torch, setuptools" in " ".join(done.stderr.split())
     assert not (bench.folder / "spec.lock").exists()
 
 

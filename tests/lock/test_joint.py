@@ -296,7 +296,7 @@ def test_a_torch_that_the_facts_do_not_know_cannot_be_chosen_for(
         locked(
             bench, pytorch, spec("torch==9.9.*", targets={"local": {"kind": "local", "gpu": "L4"}})
         )
-    assert "no release matches torch==9.9.*" in caught.value.why
+    assert "no release in them matches torch==9.9.*" in caught.value.why
     assert "cuda:" in caught.value.hint
 
 

@@ -194,7 +194,7 @@ def test_the_probe_does_not_train_and_says_whose_proof_it_is() -> None:
     assert not any(is_applicable(one.check, partial) for one in kept)
     assert {one.id for one in select_checks(partial) if one.required} >= {"P01", "P02"}
     verdict = verdict_of(partial, (), False, Redactor())
-    assert "training proof taken from training-proof.json of today" in verdict["sentence"]
+    assert "training proof from training-proof.json of today" in verdict["sentence"]
     assert "training proof" not in verdict_of(whole, (), False, Redactor())["sentence"]
 
 
@@ -213,4 +213,4 @@ def test_parity_does_not_call_a_partial_verdict_equal(tmp_path: Path) -> None:
         one for one in evaluate_parity(targets).statements if one.subject == "training result"
     )
     assert training.result is StatementResult.UNPROVEN
-    assert "b relies on the training proof taken from training-proof.json of today" in training.why
+    assert "b relies on the training proof from training-proof.json of today" in training.why

@@ -241,7 +241,7 @@ def test_deepspeed_is_exported_where_it_is_declared_only(bench: Bench) -> None:
     assert bench.run("lock", "spec.yaml").returncode == 0
     refused = bench.run("export", "spec.yaml", "--format", "deepspeed")
     assert refused.returncode == 2
-    assert "declares strategy: ddp" in refused.stderr
+    assert "declares `strategy: ddp`" in refused.stderr
 
 
 @pytest.mark.parametrize(
