@@ -168,11 +168,11 @@ def test_processes_together_take_the_batch_of_one() -> None:
         (
             ("python", "main.py", "--x"),
             (
-                "started with: torchrun --standalone --local-addr=127.0.0.1 --nproc_per_node=2 "
+                "the spec is: torchrun --standalone --local-addr=127.0.0.1 --nproc_per_node=2 "
                 "main.py --x"
             ),
         ),
-        (("python3.11", "-m", "mine"), "started with: torchrun"),
+        (("python3.11", "-m", "mine"), "the spec is: torchrun"),
         (("torchrun", "main.py"), ""),
         (("python", "-m", "torch.distributed.run", "main.py"), ""),
     ],
