@@ -165,12 +165,7 @@ def test_what_cannot_be_used_is_a_finding(project: Bench) -> None:
     for changed, words in {
         PROJECT + 'requires-python = "<3"\n': "requires Python <3",
         PROJECT.replace("beta", "beta @ https://example.com/beta.whl"): "requires beta from a URL",
-<<<<<<< HEAD
-        PROJECT
-        + '[tool.uv.sources]\nbeta = { path = "../b" }\n': "takes beta from a different source",
-=======
         PROJECT + '[tool.uv.sources]\nbeta = { path = "../b" }\n': "takes beta from a different",
->>>>>>> projects
         PROJECT.replace('version = "1.0"', 'dynamic = ["version"]'): "dynamic fields: version",
         "[project\n": "is not valid TOML",
     }.items():
