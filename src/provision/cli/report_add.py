@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     "--spec",
     type=FILE,
     metavar="SPEC",
-    help="Import the report for this spec; default: the spec in this folder whose notebook is "
-    "waiting for it.",
+    help="Import the report for this spec; default: the spec in this folder with a notebook "
+    "whose report was not imported yet.",
 )
 @TARGET
 @LOCK_TIMEOUT

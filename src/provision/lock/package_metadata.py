@@ -139,7 +139,9 @@ def parse_wheel_metadata(text: str, where: str) -> PackageMetadata:
             tuple(sorted(map(canonicalize_name, fields.get("provides_extra", ())))),
         )
     except (InvalidRequirement, InvalidSpecifier, InvalidVersion) as error:
-        raise LockError(f"{where} cannot be read", why=f"its METADATA: {error}") from None
+        raise LockError(
+            f"{where} cannot be read", why=f"error in its METADATA file: {error}"
+        ) from None
 
 
 def check_metadata(

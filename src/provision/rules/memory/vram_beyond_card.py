@@ -52,7 +52,7 @@ RULE = Rule(
     id="MEM002",
     name="vram-beyond-card",
     severity=Severity.ERROR,
-    sources=("NVIDIA product pages; nvidia-smi of Colab machines",),
+    sources=("NVIDIA product pages; nvidia-smi output from Colab machines",),
     check=_check,
     bad=examples(
         'gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {vram: «24GiB»}\n',

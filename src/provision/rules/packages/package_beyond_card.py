@@ -73,7 +73,7 @@ def _check(context: LintContext) -> Findings:
                 for card in context.facts.cards
                 if card.status == "offered" and _is_supported(card, floor)
             ]
-            advice = f"a GPU such as {', '.join(newer[:3])}" if newer else "a newer GPU"
+            advice = f"a GPU such as {' or '.join(newer[:2])}" if newer else "a newer GPU"
             yield RULE.diagnostic(
                 f"{packages[name].description} needs compute capability {needed}{on}, but "
                 f"{target.gpu_settings.gpu.type} has {target.card.cc}",

@@ -34,8 +34,8 @@ def _check(context: LintContext) -> Findings:
         scripts = [key for key in SCRIPTS if key in fields.metadata]
         if fields.service_account is not None:
             problem = (
-                "with `managed_euc: true`, the instance runs as Google's own service account, but "
-                "`service_account` sets a different one"
+                "with `managed_euc: true`, the instance runs as a Google-managed service account, "
+                "but `service_account` sets a different one"
             )
             related = related_at(target.route_to("service_account"), "service account set here")
         elif scripts:
@@ -50,12 +50,13 @@ def _check(context: LintContext) -> Findings:
             problem,
             target.route_to("managed_euc"),
             why=(
-                "The startup script that creates the environment is dropped silently: the instance "
-                "starts, but nothing is installed or verified on it."
+                "With `managed_euc: true`, Google Cloud silently drops the startup script that "
+                "creates the environment: the instance starts, but nothing is installed or "
+                "verified on it."
             ),
             help=(
-                "remove `managed_euc`; `access: {mode: single-user, owner: ...}` gives one "
-                "person access"
+                "remove `managed_euc`; to give access to one person, set `access: {mode: "
+                "single-user, owner: ...}`"
             ),
             related=related,
         )

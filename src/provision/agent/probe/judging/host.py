@@ -191,13 +191,12 @@ def _disk_undeclared(given: JudgeInput, free: dict[str, int | None]) -> Judgemen
     checkpoint = int((model.parameters if model and model.parameters else 0) * CHECKPOINT.value)
     if given.expected.training.method == "full" and left is not None and left < checkpoint:
         return warns(
-            f"{format_bytes(left)} is free in the output folder, but one checkpoint of the "
-            f"declared model takes {format_bytes(checkpoint)}",
+            f"only {format_bytes(left)} is free on the disk of the output folder, but one "
+            f"checkpoint of the declared model takes {format_bytes(checkpoint)}",
             checkpoint,
             left,
             "the disk is full, or too small for the model",
-            "free up space, or declare a larger disk with `paths: {output: ...}` and "
-            "`requires.disk`",
+            "free up space, or set `paths: {output: ...}` to a folder on a larger disk",
             Threshold(checkpoint, "bytes", f"12 bytes per parameter: {CHECKPOINT.source}"),
         )
     low = {
