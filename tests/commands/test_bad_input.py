@@ -248,7 +248,7 @@ def test_an_interpreter_that_is_not_there(bench: Bench) -> None:
     for words in (("plan",), ("apply", "--yes")):
         done = bench.run(words[0], "spec.yaml", *words[1:])
         assert done.returncode == 2
-        assert "there is there is no Python 3.99 on this machine" in done.stderr
+        assert "there is no Python 3.99 on this machine" in done.stderr
         assert "found: " in done.stderr
     assert not (bench.own / "envs").exists()
 
@@ -284,7 +284,7 @@ def test_several_targets_are_named_before_anything_is_done(bench: Bench) -> None
         ("cuda_toolkit: '12.8'\n", "installing a CUDA toolkit on a local machine", 1),
         ("system_packages: [surely-not-installed-here]\n", "surely-not-installed-here", 2),
         ("requires: {vram: 16GiB}\n", "`requires.vram` does not apply to `gpu: none`", 1),
-        ("secrets: {T: {secret: projects/p/secrets/s/versions/1}}\n", "a variable of this", 1),
+        ("secrets: {T: {secret: projects/p/secrets/s/versions/1}}\n", "machine: {env: NAME}", 1),
     ],
 )
 def test_what_this_version_does_not_do_is_refused_with_its_place(

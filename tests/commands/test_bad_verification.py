@@ -91,7 +91,7 @@ def test_an_interpreter_that_was_removed(made: Bench, python: Path) -> None:
             0o755,
             ("cannot be started", "Exec format error", "recreate the environment"),
         ),
-        ("#!/bin/sh\nexit 1\n", 0o755, ("could not run", "did not write a report", "PYTHONPATH")),
+        ("#!/bin/sh\nexit 1\n", 0o755, ("did not write a report", "PYTHONPATH")),
         (
             "#!/bin/sh\necho 'libpython3.11.so.1.0: cannot open shared object file'\nexit 127\n",
             0o755,
@@ -509,7 +509,7 @@ def test_a_file_that_is_not_there_is_named_with_a_way_out(
 ) -> None:
     told = said(made.run(*words), 2)
     assert "error: cannot read no." in told
-    assert re.search("help: (?:pass|name) ", told)
+    assert re.search("help: (?:name|use) (?:a|the) ", told)
 
 
 def test_a_target_is_not_chosen_in_a_file(made: Bench) -> None:

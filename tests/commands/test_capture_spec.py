@@ -67,7 +67,7 @@ def test_a_stored_capture_gives_the_same_spec(bench: Bench, environment: Path) -
     assert stored.stdout == direct.stdout.replace("from capture", "from kept.json")
     captured, _, rest = direct.stderr.partition("\n")
     assert captured.startswith("captured: Python 3.")
-    assert captured.endswith(f"of {environment}/bin/python")
+    assert captured.endswith(f"in {environment}/bin/python")
     assert stored.stderr == rest.replace("capture (capture)", "kept.json (capture)").replace(
         "  capture:", "  kept.json:"
     )
@@ -150,7 +150,7 @@ def test_a_damaged_capture_is_refused_by_import(bench: Bench) -> None:
     text = (bench.folder / "c.json").read_text()
     for content, says in (
         (text[: len(text) // 2], "c.json is damaged"),
-        (text.replace("capture/1", "capture/9"), "provision.capture/9, which this version does"),
+        (text.replace("capture/1", "capture/9"), "provision.capture/9, which this version cannot read"),
         (text.replace('"packages": {', '"packages": {"a": 3, '), "package a has no version"),
         (text.replace("capture/1", "env/1"), "the format of c.json is unknown"),
     ):

@@ -108,7 +108,7 @@ def test_what_was_not_checked_is_wrapped(folder: Path) -> None:
         assert max(map(len, lines)) <= int(columns)
         assert len(lines) > 3
         text = " ".join(map(str.strip, lines))
-        assert "help: if a package index has it, add it as NAME==VERSION; if not, add" in text
+        assert "help: if a package index has it, add it as NAME==VERSION; otherwise add" in text
 
 
 def test_nothing_is_written_and_no_finding_ends_with_0(folder: Path) -> None:

@@ -180,7 +180,7 @@ _C = Part(_cuda_getArchFlags=lambda: "sm_89")
 @pytest.mark.parametrize(
     ("there", "name", "says"),
     [
-        (True, "'NVIDIA L4'", "sees 2 GPUs: NVIDIA L4, compute capability 8.9\n"),
+        (True, "'NVIDIA L4'", "detects 2 GPUs: NVIDIA L4, compute capability 8.9\n"),
         (False, "1 / 0", "does not detect a GPU\n"),
         (True, "1 / 0", "gpu.name: ZeroDivisionError: division by zero\n"),
     ],

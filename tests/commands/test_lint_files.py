@@ -74,7 +74,7 @@ def test_foreign_files_are_judged_by_name_and_skipped_in_a_folder(tree: Path) ->
         done = lint(tree, word)
         assert done.returncode == 1
         assert "YML008" in done.stdout
-        assert "skipped specs/pod.yaml: not a spec" in done.stderr
+        assert "skipped specs/pod.yaml: it is not a spec" in done.stderr
     named = lint(tree, "specs/pod.yaml")
     assert named.returncode == 1
     assert "error: specs/pod.yaml is not a spec" in named.stderr

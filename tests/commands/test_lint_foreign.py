@@ -140,4 +140,4 @@ def test_skipped_files_stay_skipped(tmp_path: Path) -> None:
     (tmp_path / "capture.json").write_text('{"schema": "provision.capture/1"}')
     done = provision(tmp_path, "lint", "--skip-foreign", "capture.json")
     assert done.returncode == 0
-    assert "skipped capture.json: not a spec" in done.stderr
+    assert "skipped capture.json: it is not a spec" in done.stderr

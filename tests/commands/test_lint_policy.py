@@ -39,11 +39,11 @@ def policy_findings(folder: Path, text: str, policy: str) -> list[tuple[str, str
 @pytest.mark.parametrize(
     ("line", "finding", "words"),
     [
-        ('gpus = ["L4", "T4"]', "POL001", "does not allow the GPU A100-40GB of target cloud"),
+        ('gpus = ["L4", "T4"]', "POL001", "does not allow the GPU A100-40GB on target cloud"),
         ("gpus = []", "POL001", "does not allow the GPU A100-40GB"),
         ('regions = ["europe-west4"]', "POL002", "does not allow the region us-central1"),
         ('machine-families = ["g2"]', "POL003", "does not allow the machine type a2-highgpu-1g"),
-        ("max-hourly-cost = 0.5", "POL004", "costs $3.67 per hour in us-central1, and the policy"),
+        ("max-hourly-cost = 0.5", "POL004", "costs $3.67 per hour in us-central1, but the policy"),
         ('required-fields = ["cost.limit_per_hour"]', "POL005", "requires cost.limit_per_hour"),
         (
             'required-fields = ["targets.*.labels"]',

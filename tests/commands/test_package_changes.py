@@ -87,7 +87,7 @@ def test_a_removed_package_takes_what_only_it_needed(aged: Bench) -> None:
         (("remove", "lead>=1"), "without extras or a version"),
         (("add", "fresh", "--yes"), "--yes needs --apply"),
         (("add", "fresh", "other.yaml"), "only one spec is allowed"),
-        (("add",), "name a package"),
+        (("add",), "expected a package before"),
     ],
 )
 def test_nothing_is_written_when_it_cannot_be_done(

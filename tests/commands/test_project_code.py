@@ -57,7 +57,7 @@ def test_the_command_is_a_check_and_programs_start_in_the_folder(bench: Bench) -
     write(bench, expect="{files: [out/model], stdout: 'loss \\d'}")
     done = bench.run("apply", "spec.yaml", "--yes")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "code: 2 files of " in done.stderr
+    assert "code: 2 files in " in done.stderr
     assert (check(bench, "V01")["status"], check(bench, "V02")["status"]) == ("pass", "pass")
     ran = bench.run("run", "spec.yaml", "--", "python", "train.py")
     assert ran.stdout.split() == ["loss", "1", str(bench.folder / "src")]
@@ -171,4 +171,4 @@ def test_a_kind_that_runs_no_code_refuses_it(bench: Bench) -> None:
     bench.spec(text)
     done = bench.run("lint", "spec.yaml", "--output-format", "concise")
     assert "error SPC009 code on a target of kind colab-enterprise is not" in done.stdout
-    assert "error SPC009 verify.command at a target of kind colab-enterprise" in done.stdout
+    assert "error SPC009 verify.command on a target of kind colab-enterprise" in done.stdout

@@ -161,7 +161,7 @@ def test_a_damaged_record_of_one_target_does_not_hide_the_other(applied: Bench) 
     _damage(applied.own / "state.json", "spec/local#verification")
     shown = applied.run("status", "spec.yaml")
     assert shown.returncode == 2, shown.stdout
-    assert "local        local, not known: the state is damaged" in shown.stdout
+    assert "local        local, unknown: the state is damaged" in shown.stdout
     assert "two          local, current" in shown.stdout
     assert "target local:\nerror: the state is damaged" in shown.stderr
     document = json.loads(applied.run("status", "spec.yaml", "--output-format", "json").stdout)

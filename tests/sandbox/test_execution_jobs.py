@@ -122,7 +122,7 @@ def test_a_notebook_runs_and_its_copy_is_in_the_bucket(jobs: Jobs) -> None:
     [
         (["1 / 0", "print('never')"], {}, "ZeroDivisionError"),
         (["import os; os._exit(3)"], {}, "the kernel died"),
-        (["import time; time.sleep(600)"], {"executionTimeout": "2s"}, "did not end within 2 s"),
+        (["import time; time.sleep(600)"], {"executionTimeout": "2s"}, "did not finish within 2 s"),
     ],
 )
 def test_a_notebook_that_fails(

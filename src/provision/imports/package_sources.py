@@ -57,7 +57,7 @@ def leave_location(content: Content, url: str, name: str, version: str, span: Sp
     elif SCHEME.match(url) and not url.startswith("file:"):
         origin = "a URL"
     else:
-        origin = "a path of this machine"
+        origin = "a path on this machine"
     if not version and (tag := _VERSION_TAG.search(url)):
         version = tag[1]
     known = f"{name or 'NAME'}=={version.partition('+')[0] or 'VERSION'}"
