@@ -180,7 +180,7 @@ def test_an_environment_in_use_is_left_and_the_refusal_names_the_damage(applied:
         refused = applied.run("apply", "spec.yaml", "--yes")
         assert refused.returncode == 2
         assert f"alpha: {CODE} is missing" in refused.stderr
-        assert "is in use: process" in refused.stderr
+        assert "in use by process" in refused.stderr
     assert applied.run("apply", "spec.yaml", "--yes").returncode == 0
 
 

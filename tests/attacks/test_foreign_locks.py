@@ -148,7 +148,7 @@ DAMAGES = {
     ),
     "one from an index that the spec does not name": Damage(
         _from_unknown_index,
-        "index evil: the lock has it at https://evil, but the spec has no such index",
+        "index evil: the lock has it at https://evil.test/simple, but the spec has no such index",
     ),
     "no packages": Damage(_head("packages", []), "alpha, which the spec requires, is missing"),
     "no targets": Damage(_no_target, "target local: the lock has no environment for this target"),
@@ -221,7 +221,7 @@ DAMAGES = {
         _file("evil-2.0-py3-none-any.whl"), "evil-2.0-py3-none-any.whl is a file for evil 2.0"
     ),
     "a file of another version": Damage(
-        _file("alpha-1.0-py3-none-any.whl"), "is a file of alpha 1.0"
+        _file("alpha-1.0-py3-none-any.whl"), "is a file for alpha 1.0"
     ),
     "a wheel for another platform": Damage(
         _file("alpha-2.0-py3-none-win_amd64.whl"), "does not run on linux-x86_64"

@@ -106,7 +106,7 @@ def test_an_environment_in_use_is_not_mended(applied: Bench) -> None:
         assert refused.returncode == 2, refused.stdout + refused.stderr
         assert (
             "needs a repair (it was changed after it was created: alpha is missing) but "
-            "is in use: process" in refused.stderr
+            "is in use by process" in refused.stderr
         )
     assert applied.run("apply", "spec.yaml", "--yes").returncode == 0
 

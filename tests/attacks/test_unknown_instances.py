@@ -201,7 +201,7 @@ def test_a_journal_of_an_older_version_is_read_as_one_open_intent(bench: Bench) 
     store.close_intent(other)
     assert (bench.own / "journal.json").read_text() == ""
     (bench.own / "journal.json").write_text('{"schema": "provision.journal/9"}')
-    with pytest.raises(Exception, match="another version"):
+    with pytest.raises(Exception, match="a different version"):
         store.read_intents()
 
 

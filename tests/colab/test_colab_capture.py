@@ -103,7 +103,7 @@ def test_the_printed_capture_becomes_a_spec_of_what_was_added_to_the_runtime(
     done = tool.run("import", "c.json", "-o", "spec.yaml", cwd=tmp_path)
 
     assert done.returncode == 0, done.stderr
-    assert "packages of the Colab runtime 2025.07: left out" in done.stderr
+    assert "packages of the Colab runtime 2025.07 were left out" in done.stderr
     spec = (tmp_path / "spec.yaml").read_text()
     assert "packages:\n  - einops==0.8.0\n  - tqdm==4.66.5\n" in spec
     assert 'kind: colab\n    runtime: "2025.07"\n' in spec
