@@ -381,7 +381,7 @@ def test_pixi_is_said_to_be_there_and_is_not_used(
         2,
         True,
     ), done.stderr
-    assert "PROVISION_CONDA=py-rattler" in done.stderr
+    assert "set PROVISION_CONDA to py-rattler" in done.stderr
 
 
 def test_a_program_that_makes_something_else_or_fails_is_named(
