@@ -380,4 +380,4 @@ def test_the_libraries_in_memory_are_the_environments(
 
     found = checks(report)["P08"]
     assert (code, found["status"], found["observed"]) == (1, "fail", [str(front)])
-    assert found["cause"].startswith("LD_PRELOAD put them before")
+    assert found["cause"].startswith("LD_PRELOAD put these libraries before")
