@@ -95,7 +95,7 @@ def test_an_interpreter_that_was_removed(made: Bench, python: Path) -> None:
         (
             "#!/bin/sh\necho 'libpython3.11.so.1.0: cannot open shared object file'\nexit 127\n",
             0o755,
-            ("could not run", "libpython3.11.so.1.0"),
+            ("libpython3.11.so.1.0",),
         ),
         ("#!/bin/sh\nkill -9 $$\n", 0o755, ("was killed", "SIGKILL", "memory")),
         ("#!/bin/sh\nkill -11 $$\n", 0o755, ("was killed", "SIGSEGV")),
