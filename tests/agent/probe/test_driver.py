@@ -91,7 +91,7 @@ def test_a_card_as_it_should_be(environment: Environment, newer: Path) -> None:
             "does not report the number of errors",
             "M02",
         ),
-        ("count=2;uncorrected@1=-3", "D05", "warn", "of 1 of 2 cards", "ECC"),
+        ("count=2;uncorrected@1=-3", "D05", "warn", "for 1 of 2 cards", "ECC"),
         ("mig=1", "D04", "unknown", "split into partitions (MIG)", "tier quick"),
         ("mig=1;total_mib=-4", "D04", "unknown", "split into partitions (MIG)", "tier quick"),
         ("ecc=0;uncorrected=3", "D05", "warn", "(ECC) for the card's memory is off", "turn ECC on"),
