@@ -21,15 +21,12 @@ Use `jax[cuda12]` for a GPU that is older than Turing, a release of jax that has
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from provision.diagnostics import Severity
 from provision.facts import Card
 from provision.facts.compatibility import CodeForm
 from provision.facts.lazy_tables import load_jax
-from provision.facts.schema_torch import JaxPlugin
-from provision.facts.versions import parse_specifiers, require_version
 from provision.rules.framework_packages import JAX_EXTRAS
+from provision.rules.gpu.framework_builds import admitted_builds, find_unfit_cards
 from provision.rules.package_requirements import RequestedPackage, requested_package
 from provision.rules.rule import (
     Findings,
@@ -38,7 +35,6 @@ from provision.rules.rule import (
     Rule,
     example,
     examples,
-    related_at,
 )
 
 
@@ -47,38 +43,34 @@ def _check(context: LintContext) -> Findings:
     if requested is None:
         return
     package, cuda = requested
-    rows = [row for row in _admitted(context, package) if row.cuda == cuda]
-    for route, target in context.targets_by_gpu.items():
-        if target.card is None or not rows:
-            continue
-        codes = [context.facts.code_for(target.card, row) for row in rows]
-        if any(code and code.form is CodeForm.MACHINE for code in codes):
-            continue
-        card, newest = f"{target.card.name} (compute capability {target.card.cc})", rows[-1]
-        related = related_at(route, "GPU requested here")
-        if any(codes):
-            yield RULE.diagnostic(
-                f"{package.description} has only PTX for {card}, no machine code",
-                package.route,
-                severity=Severity.INFO,
-                why="The release is older than the GPU. The driver compiles the PTX when the "
-                "program first starts; whether XLA compiles for this GPU is not known.",
-                help=_advice(context, target.card),
-                related=related,
-                evidence=newest.evidence,
+    rows = [row for row in admitted_builds(context, package, load_jax()) if row.cuda == cuda]
+    for unfit in find_unfit_cards(context, rows):
+        newest = rows[-1]
+        message = (
+            f"{package.description} has no code for {unfit.description}: jax-cuda{cuda}-plugin "
+            f"{newest.release} was built for {' '.join(newest.sm)} and PTX {newest.ptx}"
+        )
+        why = (
+            "jax installs and imports. Its kernels for random numbers and linear algebra, and the "
+            "CUDA libraries that it uses, do not run on this GPU."
+        )
+        severity = newest.evidence.cap_severity(Severity.ERROR)
+        if unfit.has_ptx:
+            message = f"{package.description} has only PTX for {unfit.description}, no machine code"
+            why = (
+                "The release is older than the GPU. The driver compiles the PTX when the program "
+                "first starts; whether XLA compiles for this GPU is not known."
             )
-        else:
-            yield RULE.diagnostic(
-                f"{package.description} has no code for {card}: jax-cuda{cuda}-plugin "
-                f"{newest.release} was built for {' '.join(newest.sm)} and PTX {newest.ptx}",
-                package.route,
-                severity=newest.evidence.cap_severity(Severity.ERROR),
-                why="jax installs and imports. Its kernels for random numbers and linear algebra, "
-                "and the CUDA libraries that it uses, do not run on this GPU.",
-                help=_advice(context, target.card),
-                related=related,
-                evidence=newest.evidence,
-            )
+            severity = Severity.INFO
+        yield RULE.diagnostic(
+            message,
+            package.route,
+            severity=severity,
+            why=why,
+            help=_advice(context, unfit.card),
+            related=unfit.related,
+            evidence=newest.evidence,
+        )
 
 
 def _requested(context: LintContext) -> tuple[RequestedPackage, str] | None:
@@ -94,15 +86,6 @@ def _requested(context: LintContext) -> tuple[RequestedPackage, str] | None:
     if package is None or not extras:
         return None
     return package, "13" if any("13" in extra for extra in extras) else "12"
-
-
-def _admitted(context: LintContext, package: RequestedPackage) -> Iterator[JaxPlugin]:
-    """Yield the admitted releases with a wheel for the Python of the spec, oldest first."""
-    admits = parse_specifiers(package.specifiers)
-    python = context.resolved.python if context.resolved else context.spec.python
-    for row in load_jax():
-        if python in row.pythons and admits.contains(require_version(row.release)):
-            yield row
 
 
 def _advice(context: LintContext, card: Card) -> str:

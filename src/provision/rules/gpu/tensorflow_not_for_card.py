@@ -20,15 +20,11 @@ older Python.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from provision.diagnostics import Severity
 from provision.facts import Card
-from provision.facts.compatibility import CodeForm
 from provision.facts.lazy_tables import load_tensorflow
-from provision.facts.schema_torch import TensorFlowRelease
-from provision.facts.versions import parse_specifiers, require_version
-from provision.rules.package_requirements import RequestedPackage, requested_package
+from provision.rules.gpu.framework_builds import admitted_builds, find_unfit_cards
+from provision.rules.package_requirements import requested_package
 from provision.rules.rule import (
     Findings,
     LintContext,
@@ -36,7 +32,6 @@ from provision.rules.rule import (
     Rule,
     example,
     examples,
-    related_at,
 )
 
 
@@ -44,48 +39,33 @@ def _check(context: LintContext) -> Findings:
     package = requested_package(context, "tensorflow")
     if package is None or not any(target.card for target in context.targets):
         return
-    rows = list(_admitted(context, package))
-    for route, target in context.targets_by_gpu.items():
-        if target.card is None or not rows:
-            continue
-        codes = [context.facts.code_for(target.card, row) for row in rows]
-        if any(code and code.form is CodeForm.MACHINE for code in codes):
-            continue
-        card, newest = f"{target.card.name} (compute capability {target.card.cc})", rows[-1]
-        related = related_at(route, "GPU requested here")
-        if any(codes):
-            yield RULE.diagnostic(
-                f"{package.description} has only PTX for {card}, no machine code",
-                package.route,
-                severity=Severity.INFO,
-                why=(
-                    "The driver compiles the PTX when the program first starts, which can take "
-                    "30 minutes, and caches the result in ~/.nv/ComputeCache."
-                ),
-                help="keep ~/.nv/ComputeCache, or set CUDA_CACHE_PATH to a persistent folder",
-                related=related,
-                evidence=newest.evidence,
+    rows = admitted_builds(context, package, load_tensorflow())
+    for unfit in find_unfit_cards(context, rows):
+        newest = rows[-1]
+        message = (
+            f"{package.description} has no code for {unfit.description}: {newest.release} was "
+            f"built for {' '.join(newest.sm)} and PTX {newest.ptx}"
+        )
+        why = "TensorFlow ignores this GPU and computes on the CPU."
+        advice = _advice(context, unfit.card)
+        severity = newest.evidence.cap_severity(Severity.ERROR)
+        if unfit.has_ptx:
+            message = f"{package.description} has only PTX for {unfit.description}, no machine code"
+            why = (
+                "The driver compiles the PTX when the program first starts, which can take 30 "
+                "minutes, and caches the result in ~/.nv/ComputeCache."
             )
-        else:
-            yield RULE.diagnostic(
-                f"{package.description} has no code for {card}: {newest.release} was built for "
-                f"{' '.join(newest.sm)} and PTX {newest.ptx}",
-                package.route,
-                severity=newest.evidence.cap_severity(Severity.ERROR),
-                why="TensorFlow ignores this GPU and computes on the CPU.",
-                help=_advice(context, target.card),
-                related=related,
-                evidence=newest.evidence,
-            )
-
-
-def _admitted(context: LintContext, package: RequestedPackage) -> Iterator[TensorFlowRelease]:
-    """Yield the admitted releases with a wheel for the Python of the spec, oldest first."""
-    admits = parse_specifiers(package.specifiers)
-    python = context.resolved.python if context.resolved else context.spec.python
-    for row in load_tensorflow():
-        if python in row.pythons and admits.contains(require_version(row.release)):
-            yield row
+            advice = "keep ~/.nv/ComputeCache, or set CUDA_CACHE_PATH to a persistent folder"
+            severity = Severity.INFO
+        yield RULE.diagnostic(
+            message,
+            package.route,
+            severity=severity,
+            why=why,
+            help=advice,
+            related=unfit.related,
+            evidence=newest.evidence,
+        )
 
 
 def _advice(context: LintContext, card: Card) -> str:

@@ -244,7 +244,7 @@ def _recovery(given: JudgeInput) -> Judgement:
             0,
             required,
             "the card or its driver could not recover from an error",
-            f"{fix}; if it persists, use another machine",
+            f"{fix}; if the failure persists, use another machine",
         )
     unready = sorted({state for state in fabric if state != "completed"})
     if unready:

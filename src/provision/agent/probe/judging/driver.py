@@ -243,7 +243,7 @@ def _clocks(given: JudgeInput) -> Judgement:
             "none",
             observed,
             "the card is too hot, or its power supply is too weak",
-            "use another machine if it persists",
+            "if the slowdown persists, use another machine",
             NO_SLOWDOWN,
         )
     return passes(
