@@ -192,8 +192,9 @@ import atexit, os, signal, sys, threading, time
 from provision.cli import main, run_cli
 send = lambda: (os.kill(os.getpid(), signal.{number}), time.sleep(0.01))
 class InCallback:
-    def __del__(self):
-        send()
+    def __del__(self, kill=os.kill, pid=os.getpid(), number=signal.{number}, sleep=time.sleep):
+        kill(pid, number)  # without names of modules, which are gone when `sys` is taken down
+        sleep(0.01)
 class InSetName:
     def __set_name__(self, owner, name):
         send()
@@ -210,6 +211,14 @@ def while_threads_end():
     threading.Thread(target=lambda: (time.sleep(0.3), send())).start()
 def when_taken_down():
     sys.kept = InCallback()
+class SlowEnd:
+    def __del__(self, sleep=time.sleep):
+        sleep(1)
+def drop_at_the_end():
+    from provision.cli import signals
+    signals._RAISE_AGAIN_AFTER_S = 0.5
+    sys.kept = SlowEnd()
+    InCallback()
 def once_more():
     try:
         send()
@@ -239,6 +248,13 @@ def test_signals_at_chosen_moments(work: str, number: signal.Signals, tmp_path: 
     )
     assert done.returncode == (0 if work == "when_taken_down" else 128 + number), done.stderr
     assert len(done.stderr.splitlines()) <= 1, done.stderr
+
+
+def test_an_interrupt_that_python_drops_at_the_end_kills_nothing(tmp_path: Path) -> None:
+    """It is raised again a moment later, when the interpreter may have no handlers any more."""
+    code = COMMAND.format(number="SIGHUP", work="drop_at_the_end")
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, timeout=50)
+    assert done.returncode in (0, 128 + signal.SIGHUP)
 
 
 @pytest.mark.parametrize("number", SIGNALS)

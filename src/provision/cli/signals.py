@@ -68,6 +68,7 @@ def ignore_signals_at_exit() -> None:
         except (AttributeError, OSError, ValueError):
             continue
     _set_handlers(signal.SIG_IGN)
+    signal.signal(signal.SIGALRM, signal.SIG_IGN)  # a lost interrupt would be raised again
 
 
 def clear_unhandled_interrupt() -> None:
