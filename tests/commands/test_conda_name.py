@@ -182,7 +182,7 @@ def test_what_took_the_place_of_our_link_stays(made: Bench) -> None:
     link = envs(made)[1] / "spec.local"
     link.unlink()
     link.symlink_to(envs(made)[1] / "nowhere")
-    assert f"no name spec.local for conda: {link} already exists" in planned(made)
+    assert f"no name spec.local for conda: {link} is a different environment" in planned(made)
     applied(made)
     assert link.readlink() == envs(made)[1] / "nowhere"
 
@@ -213,7 +213,7 @@ def test_a_copy_of_the_project_takes_no_name_from_it(made: Bench, tmp_path: Path
         ignore=shutil.ignore_patterns("home", "uv-cache", "programs", "later"),
     )
     assert copy.run("adopt", "spec.yaml", "--yes").returncode == 0
-    assert f"no name spec.local for conda: {link} already exists" in planned(copy)
+    assert f"no name spec.local for conda: {link} is a different environment" in planned(copy)
     done = copy.run("destroy", "spec.yaml", "--yes")
     assert (done.returncode, "it is kept" in done.stderr) == (0, True), done.stderr
     assert link.readlink() == made.own / "envs/spec.local"
