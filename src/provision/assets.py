@@ -17,7 +17,9 @@ def find_asset(name: str) -> Path:
     for root in (_PACKAGE / "_assets", _PACKAGE.parent.parent):
         if (root / name).is_file():
             return root / name
-    raise FileNotFoundError(f"this installation of provision lacks {name}; reinstall provision")
+    raise FileNotFoundError(
+        f"this installation of provision is missing {name}; reinstall provision"
+    )
 
 
 def list_builtin_profiles() -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from provision.plan import Action, Intent
 
 SCHEMA = "provision.state/1"
 _START_OVER_HINT = (
-    "move .provision/state.json away and run apply again, which adopts complete environments "
+    "move .provision/state.json elsewhere and run apply again, which adopts complete environments "
     "(and instances with --adopt)"
 )
 FOREIGN_RECORD_HINT = "restore the state file from a backup: provision did not write this entry"
@@ -33,7 +33,7 @@ class StateRecord(dict[str, Any]):
         raise StateError(
             "the state is damaged",
             why=f"{title!r} has no {name!r}",
-            hint=f"the recorded resources are untouched: {_START_OVER_HINT}",
+            hint=f"{_START_OVER_HINT}; the recorded resources were not changed",
         )
 
 
@@ -246,8 +246,8 @@ def loads(text: str, name: str) -> State:
     """
     adopts = "which adopts complete environments (and instances with --adopt)"
     hint = (
-        f"the recorded resources are untouched: move the file away (mv {name} {name}.damaged) and "
-        f"run apply again, {adopts}"
+        f"rename the file (mv {name} {name}.damaged) and run apply again, {adopts}; the recorded "
+        "resources were not changed"
     )
     try:
         document = json.loads(text)
@@ -278,7 +278,7 @@ def _check_schema(document: object, name: str) -> None:
         raise StateError(
             f"{name} is not a provision state file",
             why=f"its schema is not {SCHEMA}",
-            hint="move it away; it was not changed",
+            hint="move the file elsewhere; it was not changed",
         )
     if schema != SCHEMA:
         raise StateError(

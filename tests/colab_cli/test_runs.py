@@ -194,7 +194,7 @@ def test_no_program(tmp_path: Path) -> None:
         tmp_path / "report.json",
         60,
     )
-    with pytest.raises(ExternalError, match="the program `colab` was not found") as caught:
+    with pytest.raises(ExternalError, match="the `colab` program was not found") as caught:
         RealSystem({"PATH": str(tmp_path)}).perform(effect, print)
     assert "uv tool install google-colab-cli" in caught.value.hint
     assert caught.value.still_running == ()

@@ -512,7 +512,7 @@ def test_no_file_in_place_of_a_lock(bench: Bench, kind: str) -> None:
             "cannot read",
             "spec.lock",
             "it is a folder" if kind == "folder" else "it is not a regular file",
-            "move it away",
+            "move this one out of the way",
             line=line,
         )
     if kind == "folder":
@@ -522,7 +522,7 @@ def test_no_file_in_place_of_a_lock(bench: Bench, kind: str) -> None:
             "cannot write",
             "spec.lock",
             "it is a folder",
-            "move it away",
+            "move the folder out of the way",
             line=("lock", "spec.yaml", "--upgrade"),
         )
         path.rmdir()

@@ -515,7 +515,7 @@ def test_a_file_that_is_not_there_is_named_with_a_way_out(
 def test_a_target_is_not_chosen_in_a_file(made: Bench) -> None:
     path = str(made.own / "reports/spec.local/report.json")
     told = said(made.run("report", path, "--target", "elsewhere"), 2)
-    assert "--target selects targets of a spec" in told
+    assert "--target selects targets in a spec" in told
     assert "omit --target" in told
 
 
@@ -529,7 +529,7 @@ def test_a_report_of_the_sandbox_is_named_where_there_is_no_other(made: Bench) -
     try:
         told = said(made.run("report", "spec.yaml"), 2)
         assert (
-            "the sandbox's report: provision report "
+            "to view the sandbox's report, run `provision report "
             ".provision/sandbox/state/reports/spec.local/report.json" in told
         )
     finally:

@@ -542,7 +542,7 @@ def test_a_report_that_somebody_replaced(proven: Team) -> None:
         if name.endswith("report.json"):
             proven.store.put_object("my-bucket", name, b"{}")
 
-    with pytest.raises(ProvisionError, match="not the report that the notebook wrote") as caught:
+    with pytest.raises(ProvisionError, match="not the one that the notebook wrote") as caught:
         break_objects(proven, forge)
     assert caught.value.exit_code == 3
 
@@ -557,7 +557,7 @@ def test_an_environment_that_cannot_be_made_is_a_failure(proven: Team) -> None:
     with pytest.raises(ProvisionError, match="could not create the environment") as caught:
         proven.apply()
     assert caught.value.exit_code == 1
-    assert "in the stage install" in caught.value.why
+    assert "in stage install" in caught.value.why
     assert list(jobs(proven).values()) == ["JOB_STATE_FAILED"]
     proven.destroy()
     assert not (Path(proven.loaded().folder) / "reports").exists()

@@ -291,7 +291,7 @@ def test_a_link_never_takes_the_place_of_anything(tmp_path: Path) -> None:
         files.create_symlink(path, "/b", "")
     assert (caught.value.why, caught.value.hint) == (
         "it already exists",
-        "move it away, or choose a different path",
+        "move it out of the way, or choose a different path",
     )
     files.create_symlink(path, "/b", "/a")
     assert str(path.readlink()) == "/b"

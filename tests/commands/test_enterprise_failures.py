@@ -94,7 +94,7 @@ def test_an_environment_that_cannot_be_made(bench: Bench) -> None:
     done = bench.run(*APPLY)
     assert done.returncode == 1, done.stderr
     assert "the notebook could not create the environment" in done.stderr
-    assert "in the stage install" in done.stderr
+    assert "in stage install" in done.stderr
     assert_nothing_costs(bench)
 
 
@@ -170,4 +170,4 @@ def test_a_region_without_the_gpu_is_an_error(bench: Bench) -> None:
     done = bench.run("plan", "spec.yaml", "--sandbox")
     assert done.returncode == 1, done.stderr
     assert "error[GCP026]" in done.stderr
-    assert "africa-south1 has no L4" in done.stderr
+    assert "africa-south1 does not offer L4" in done.stderr

@@ -205,8 +205,8 @@ def test_an_override_of_the_specs_own_index_does_not_get_into_a_pylock(
     locked(bench, own_spec(web, "alpha"))
     said = refused(bench, 2, "--format", "pylock", PROVISION_INDEX_OURS=bench.index)
     assert (
-        f"index ours (on this machine: {bench.index}): these URLs are valid on this machine "
-        "only" in said
+        f"their URLs on index ours (on this machine: {bench.index}) are valid only on this "
+        "machine" in said
     )
     assert f"PROVISION_INDEX_OURS={web}" in said
 
@@ -217,7 +217,7 @@ def test_a_package_that_the_index_no_longer_has_is_said(
     locked(bench, own_spec(web, "alpha"))
     shutil.rmtree(tmp_path / "index" / "alpha")
     said = refused(bench, 1, "--format", "pylock", UV_CACHE_DIR=str(bench.folder / "other-cache"))
-    assert "an index no longer has all locked files" in said
+    assert "an index no longer has all of the locked files" in said
     assert "provision lock --upgrade" in said
 
 

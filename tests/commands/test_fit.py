@@ -244,8 +244,8 @@ def test_data_and_page_hold_the_same_numbers(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("{", "not a record of a run"),
-        ('{"schema": "provision.capture/1"}', "not a record of a run"),
+        ("{", "not a run record"),
+        ('{"schema": "provision.capture/1"}', "not a run record"),
         ('{"schema": "provision.run/1"}', "is damaged"),
     ],
 )

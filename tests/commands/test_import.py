@@ -73,7 +73,7 @@ def test_contradictions_end_with_1(bench: Bench) -> None:
     ("arguments", "messages"),
     [
         (["none.txt"], ["cannot read none.txt"]),
-        (["notes.md"], ["the format of notes.md is unknown", "known formats: "]),
+        (["notes.md"], ["the format of notes.md is unknown", "the supported formats are "]),
         (["requirements.txt", "-o", "spec.txt"], ["spec.txt is not a valid name for a spec"]),
         (["requirements.txt", "-o", "there.yaml"], ["there.yaml already exists", "--force"]),
         (

@@ -142,7 +142,7 @@ def test_a_secret_is_found_and_never_shown(tmp_path: Path, form: str) -> None:
         (b'{"cells": [', "the notebook is not valid JSON"),
         (b"[]", "is not a notebook"),
         (b'{"worksheets": [], "nbformat": 3}', "has notebook format 3; expected 4"),
-        (b'{"cells": [], "x": "\xff"}', "is not UTF-8"),
+        (b'{"cells": [], "x": "\xff"}', "is not valid UTF-8"),
         (b"", "the notebook is not valid JSON"),
         (b"[" * 100_000, "too many levels of nesting"),
     ],

@@ -81,7 +81,7 @@ def test_a_removed_package_takes_what_only_it_needed(aged: Bench) -> None:
         (("add", "no-such-thing"), "no-such-thing"),
         (("add", "lead>=9"), "lead"),
         (("add", "fresh", "Fresh>1"), "fresh is given twice"),
-        (("add", "fresh @ https://example.org/x.whl"), "not a requirement"),
+        (("add", "fresh @ https://example.org/x.whl"), "expected a package from an index"),
         (("remove", "leed"), "did you mean lead?"),
         (("remove", "led"), "does not list the package"),
         (("remove", "lead>=1"), "without extras or a version"),

@@ -472,7 +472,7 @@ def test_an_instance_that_cannot_be_stopped_is_told_of(bench: Bench) -> None:
     ("lies", "words"),
     [
         ("nonce", "belongs to a different run"),
-        ("sha256", "not the report that the device announced"),
+        ("sha256", "not the one that the device wrote"),
     ],
 )
 def test_a_forged_report_is_not_accepted(bench: Bench, lies: str, words: str) -> None:

@@ -190,7 +190,7 @@ def test_a_very_long_cell_is_noted_and_not_read() -> None:
 
 REFUSED: Sequence[tuple[bytes, str]] = [
     (b" " * (MAX_NOTEBOOK_BYTES + 1), "n.ipynb is larger than 64 MiB"),
-    (b'{"cells": [\xff]}', "n.ipynb:1: byte 0xff is not UTF-8"),
+    (b'{"cells": [\xff]}', "n.ipynb:1: byte 0xff is not valid UTF-8"),
     (b'{"cells": ' + b"[" * 200_000, "n.ipynb has too many levels of nesting"),
     (b'{"cells": [' + b"1" * 5000 + b"]}", "n.ipynb: the notebook is not valid JSON"),
     (b"", "n.ipynb:1:1: the notebook is not valid JSON"),

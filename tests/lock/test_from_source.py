@@ -223,7 +223,7 @@ def test_an_index_with_hashes_of_another_kind_cannot_vouch_for_a_source(bench: B
     )
     with pytest.raises(LockError) as caught:
         locked(bench, spec(KERN))
-    assert caught.value.what == "the index has no sha256 for kern-1.0.tar.gz"
+    assert caught.value.what == "the index has no sha256 hash for kern-1.0.tar.gz"
 
 
 def test_where_another_package_asks_for_it_the_line_in_the_spec_counts(bench: Bench) -> None:

@@ -80,7 +80,7 @@ def test_between_two_releases_that_were_read_too_old_is_a_warning(
 def test_resolved_without_accelerate(ask: Ask) -> None:
     resolved = ResolvedSet({"torch": "2.13.0", "transformers": "5.23.0"}, "3.11", "cpu")
     found = ask(_packages("torch", "transformers[torch]".join('""')), resolved).one("PKG001")
-    assert "accelerate is not in the resolved set" in found.message
+    assert "accelerate is not among the resolved packages" in found.message
     enough = ResolvedSet({**resolved.versions, "accelerate": "1.3.0"}, "3.11", "cpu")
     assert ask(_packages("torch", '"transformers[torch]"'), enough).ids == []
 

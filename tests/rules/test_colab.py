@@ -234,7 +234,7 @@ def test_numpy_of_the_runtime_needs_no_restart(ask: Ask) -> None:
 def test_one_finding_for_all_that_needs_a_restart_in_a_resolved_set(ask: Ask) -> None:
     judged = ask(_spec("[pillow]"), ResolvedSet({"numpy": "2.4.0", "pillow": "12.0.0"}, "3.12"))
     found = judged.one("IMG029")
-    assert "numpy 2.4.0 replaces 2.0.2 and pillow 12.0.0" in found.message
+    assert "numpy 2.4.0 replaces numpy 2.0.2 and pillow 12.0.0" in found.message
     assert judged.at(found) == "pillow"
     text = _fixed(judged, "IMG029")
     assert ask(text, ResolvedSet({"numpy": "2.0.2", "pillow": "11.3.0"}, "3.12")).ids == []

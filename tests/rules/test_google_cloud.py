@@ -127,7 +127,7 @@ def test_zones_are_named_from_near_to_far(ask: Ask) -> None:
             .help
         )
 
-    assert zones("us-central1-f") == "use us-central1-a, us-central1-b, us-central1-c"
+    assert zones("us-central1-f") == "use us-central1-a, us-central1-b or us-central1-c"
     assert zones("us-east5-a").startswith("use us-east1-b")
     assert zones("europe-north1-a").startswith("use europe-west1-b")
     assert zones("africa-south1-a").startswith("use asia-east1-a")
@@ -344,7 +344,7 @@ def test_a_zone_without_a_price_is_not_within_the_limit(ask: Ask) -> None:
 
 def test_cost_names_what_is_within_the_limit(ask: Ask) -> None:
     found = ask(example_spec("gpu: L4\ncost: {limit_per_hour: 0.8}\n")).one("CST001")
-    assert found.help == "use g2-standard-4 in us-central1 for $0.7068, or raise the limit to 0.86"
+    assert found.help == "use g2-standard-4 in us-central1 for $0.7068, or raise the limit to $0.86"
     assert (
         ask(
             example_spec("gpu: L4\ncost: {limit_per_hour: 0.8}\n", machine_type="g2-standard-4")

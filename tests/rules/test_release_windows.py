@@ -103,7 +103,7 @@ OLD = window("0.9", "<2.0", last="0.10")
             ("peft", "pandas==1.5"),
             Severity.WARNING,
             (
-                "the newest peft that peft admits, 0.12, needs pandas>=2.0, but pandas==1.5 is "
+                "the newest peft that peft allows, 0.12, needs pandas>=2.0, but pandas==1.5 is "
                 "requested"
             ),
         ),
@@ -112,7 +112,7 @@ OLD = window("0.9", "<2.0", last="0.10")
             ("peft>=0.10", "pandas<2"),
             Severity.WARNING,
             (
-                "the newest peft that peft>=0.10 admits, 0.12, needs pandas>=2.0, but pandas<2 is "
+                "the newest peft that peft>=0.10 allows, 0.12, needs pandas>=2.0, but pandas<2 is "
                 "requested"
             ),
         ),

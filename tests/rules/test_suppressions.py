@@ -99,11 +99,11 @@ def test_the_line_that_opens_a_block_may_have_a_comment(tmp_path: Path) -> None:
         ("# provision: ignore[CUD001] x", "SUP001", "there is no CUD001 finding here"),
         ("# provision: ignore[PKG0001] x", "SUP002", "did you mean 'PKG001'"),
         ("# provision: ignore[pkg001] x", "SUP002", "did you mean 'PKG001'"),
-        ("# provision: ignore[CUD001]", "SUP003", "no reason to accept CUD001"),
+        ("# provision: ignore[CUD001]", "SUP003", "no reason for ignoring CUD001"),
         ("# provision: ignore PKG001", "SUP004", "does not name a rule"),
         ("# provision: ignore[]", "SUP004", "does not name a rule"),
-        ("# provision: ignore[SEC001] x", "SUP005", "findings of SEC001 cannot be accepted"),
-        ("# provision: ignore[SPC001] x", "SUP005", "findings of SPC001 cannot be accepted"),
+        ("# provision: ignore[SEC001] x", "SUP005", "findings of SEC001 cannot be ignored"),
+        ("# provision: ignore[SPC001] x", "SUP005", "findings of SPC001 cannot be ignored"),
     ],
 )
 def test_what_is_wrong_with_a_comment_is_a_finding_at_it(

@@ -424,8 +424,8 @@ def test_every_fault_has_a_test() -> None:
     [
         ("stockuot:us-central1-a", "unknown fault"),
         ("nothing", "unknown fault"),
-        ("stockout", "a zone is missing"),
-        ("quota:", "a region is missing"),
+        ("stockout", "this fault requires a zone"),
+        ("quota:", "this fault requires a region"),
         ("hang:1", "this fault takes no argument"),
         ("busy:x", "'x' is not a positive number"),
         ("busy:0", "'0' is not a positive number"),
@@ -532,7 +532,7 @@ def test_an_error_from_a_file_comes_at_its_moment(tmp_path: Path, at: str) -> No
     ],
 )
 def test_a_file_that_holds_no_error(tmp_path: Path, words: dict[str, Any], why: str) -> None:
-    with pytest.raises(UsageError, match="the file does not contain an error") as caught:
+    with pytest.raises(UsageError, match="the file does not define an error") as caught:
         Faults((written(tmp_path, **words),))
     assert why in caught.value.why
     assert '"at": "operation"' in caught.value.hint

@@ -170,7 +170,7 @@ FAILS = {
     "another seed": "a second run with the same seed gives different weights",
     "sgd that does not learn": "does not learn",
     "another optimizer than declared": "optimizer is",
-    "fp16 accepted without a GPU": "fp16 is not in effect: linear layers compute in float32",
+    "fp16 accepted without a GPU": "fp16 is not in effect: linear layers use float32",
     "options that are not in effect": "gradient_checkpointing is false, but true is declared",
     "optimizer.pt deleted": "optimizer.pt is missing",
     "rng_state.pth deleted": "rng_state.pth is missing",
@@ -248,13 +248,13 @@ def test_every_option_that_was_not_in_effect_is_named(told: dict[str, list[str]]
 def test_rows_that_are_lost_on_disk_are_seen(told: dict[str, list[str]]) -> None:
     if "a row that is lost" not in told:
         pytest.skip("datasets is not in this environment")
-    assert told["a row that is lost"] == ["fail", "rows changed in the round trip"]
+    assert told["a row that is lost"] == ["fail", "rows changed during the round trip"]
 
 
 @pytest.mark.parametrize(
     ("control", "status", "words"),
     [
-        ("an adapter that learns", "pass", "learns, leaves the base model unchanged and reloads"),
+        ("an adapter that learns", "pass", "gives the same results after a reload"),
         ("an adapter that does not learn", "fail", "does not learn"),
         ("an adapter whose base is trained", "fail", "changes the weights of the base model"),
         ("an adapter that is saved otherwise", "fail", "gives different results after a reload"),

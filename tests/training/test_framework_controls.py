@@ -101,9 +101,9 @@ module._RATE = rate
 print("\\n" + json.dumps(told))
 """
 FAILS = {
-    "the CPU in place of a GPU": "computes on the cpu",
+    "the CPU in place of a GPU": "runs on the cpu",
     "trained on the CPU in place of a GPU": "the training ran on the cpu",
-    "another precision than declared": "bf16 is not in effect: layers compute in float32",
+    "another precision than declared": "bf16 is not in effect: the layers use float32",
     "products in a shorter format": "fp32 matrix products",
     "another seed": "different weights",
     "resumed without the optimizer": "different weights",

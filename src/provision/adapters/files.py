@@ -34,9 +34,9 @@ _REASONS = {
     errno.ENOTDIR: ("part of the path is a file, not a folder", "remove or rename that file"),
     errno.EEXIST: (
         "it already exists",
-        "move it away, or choose a different path",
+        "move it out of the way, or choose a different path",
     ),
-    errno.EISDIR: ("it is a folder", "move it away, or use the path of a file"),
+    errno.EISDIR: ("it is a folder", "use the path of a file, or move the folder out of the way"),
     errno.ELOOP: (
         os.strerror(errno.ELOOP),
         "point the link to a file, or use the path of the file itself",
@@ -58,7 +58,7 @@ def wrap_os_errors(operation: str, path: Path) -> Iterator[None]:
             hint = _suggest_similar_name(path)
         why, hint = _REASONS.get(error.errno or 0, (why, hint))
         if operation == "read" and error.errno == errno.EISDIR:
-            hint = "use the path of a regular file, or move it away"
+            hint = "use the path of a regular file, or move this one out of the way"
         raise ExternalError(f"cannot {operation} {path}", why=why, hint=hint) from error
 
 
@@ -96,7 +96,7 @@ def read(path: Path, limit: int) -> bytes:
             raise ExternalError(
                 f"cannot read {path}",
                 why=why,
-                hint="use the path of a regular file, or move it away",
+                hint="use the path of a regular file, or move this one out of the way",
             )
         with path.open("rb") as file:
             content = file.read(limit + 1)
@@ -104,7 +104,7 @@ def read(path: Path, limit: int) -> bytes:
         raise ExternalError(
             f"cannot read {path}",
             why=f"it is larger than {format_limit(limit)}",
-            hint="use the path of the right file",
+            hint="check the path",
         )
     return content
 
@@ -162,7 +162,7 @@ def set_symlink(path: Path, target: str) -> None:
         raise ExternalError(
             f"cannot create the link {path}",
             why="it already exists and is not a link",
-            hint="move it away",
+            hint="move it out of the way",
         )
     with wrap_os_errors("create the link", path):
         fresh = path.with_name(f".{path.name}.{os.getpid()}")

@@ -68,7 +68,9 @@ def export_commit(url: str, commit: str, folder: Path, environment: Mapping[str,
         _fetch(repository, url, commit, environment)
     packed = _git(repository, environment, "archive", "--format=tar", commit)
     if packed.returncode:
-        raise ExternalError(f"git cannot read {commit[:12]} from {url}", why=_last(packed.stderr))
+        raise ExternalError(
+            f"git cannot read commit {commit[:12]} from {url}", why=_last(packed.stderr)
+        )
     with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as archive:
         archive.extractall(folder, filter="data")
 
@@ -131,7 +133,7 @@ def _fetch(repository: Path, url: str, revision: str, environment: Mapping[str, 
     raise NetworkError(
         f"the repository {url} cannot be read",
         why=_last(error),
-        hint=f"check the address, and your own access with `git ls-remote {url}`",
+        hint=f"check the URL, and test your access with `git ls-remote {url}`",
     )
 
 
@@ -158,7 +160,7 @@ def _git(
         )
     except FileNotFoundError:
         raise ExternalError(
-            "git is not installed", hint="install git to use packages from repositories"
+            "git is not installed", hint="install git to use packages from git repositories"
         ) from None
     except subprocess.TimeoutExpired:
         raise NetworkError(f"git {words[0]} did not finish within {_TIMEOUT_S:.0f} s") from None

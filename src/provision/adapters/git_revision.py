@@ -127,7 +127,7 @@ class GitRevision:
             )
         stdin, stdout = self._reader.stdin, self._reader.stdout
         if stdin is None or stdout is None:
-            raise RuntimeError("git has no pipe for its input or output")
+            raise RuntimeError("git's stdin or stdout is not a pipe")
         stdin.write(blob.encode() + b"\n")
         stdin.flush()
         header = stdout.readline().split()

@@ -30,7 +30,9 @@ def find_vulnerabilities(
 ) -> Mapping[tuple[str, str], tuple[str, ...]]:
     """Return the ids by (package, version); see `Reader.find_vulnerabilities`."""
     if environment.get("UV_OFFLINE"):
-        raise NetworkError("known vulnerabilities were not checked", why="the network is disabled")
+        raise NetworkError(
+            "the packages were not checked for known vulnerabilities", why="the network is disabled"
+        )
     found: dict[tuple[str, str], list[str]] = {package: [] for package in packages}
     pending: list[tuple[tuple[str, str], _Query]] = [
         ((name, version), {"package": {"name": name, "ecosystem": "PyPI"}, "version": version})
@@ -83,7 +85,7 @@ def _post(
 
 def _error(url: str, why: str) -> NetworkError:
     return NetworkError(
-        "known vulnerabilities could not be checked",
+        "the packages could not be checked for known vulnerabilities",
         why=f"{redact(url)}: {why}",
-        hint="check the network and the proxy, or set a different address with --osv-url",
+        hint="check the network and the proxy, or use a different service with --osv-url",
     )

@@ -59,8 +59,8 @@ def program_not_found(name: str) -> ExternalError:
         return ExternalError(
             f"cannot start {name}",
             why="the file is not executable",
-            hint=f"make it executable with `chmod +x {shlex.quote(name)}`, or put its interpreter "
-            f"first, as in: python {shlex.quote(name)}",
+            hint=f"make it executable with `chmod +x {shlex.quote(name)}`, or run it with its "
+            f"interpreter, for example `python {shlex.quote(name)}`",
         )
     hint = "check the spelling, or add the package that provides it"
     if Path(name).is_file():

@@ -110,7 +110,7 @@ class SectionedGroup(CommandGroup):
     "-v",
     "verbosity",
     count=True,
-    help="Log programs, requests and writes to standard error; -vv also logs their results.",
+    help="Log subprocesses, requests and writes to standard error; -vv also logs their results.",
 )
 @click.option(
     "--log-file",
@@ -169,7 +169,7 @@ def spec_or_default(path: Path | None) -> Path:
     """
     if path is None and not Path(DEFAULT_SPEC).exists():
         raise click.UsageError(
-            f"there is no {DEFAULT_SPEC} in this folder; name a spec, or create one with "
+            f"there is no {DEFAULT_SPEC} in this folder; pass a spec, or create one with "
             "`provision init`"
         )
     return path or Path(DEFAULT_SPEC)
@@ -213,7 +213,7 @@ OUTPUT_FORMAT_WITH_JUNIT = output_format_option(
 ADOPT = click.option(
     "--adopt",
     is_flag=True,
-    help="Adopt an existing instance with this name whose state is lost.",
+    help="Adopt an existing instance with this name whose state was lost.",
 )
 LOCKED = click.option("--locked", is_flag=True, help="Fail if the lock is missing or stale.")
 OFFLINE = click.option("--offline", is_flag=True, help="Use only the files in uv's cache.")
@@ -227,7 +227,7 @@ LOCK_TIMEOUT = click.option(
 SANDBOX = click.option(
     "--sandbox",
     is_flag=True,
-    help="Emulate Google Cloud on this machine: no account, no cost.",
+    help="Emulate Google Cloud on this machine; needs no account and costs nothing.",
 )
 FAULTS = click.option(
     "--fault",

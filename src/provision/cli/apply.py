@@ -58,7 +58,7 @@ TIERS = ("inventory", "quick", "deep", "burn")
 @click.option(
     "--detach",
     is_flag=True,
-    help="Do not wait for an instance's report; `provision attach` waits for it later.",
+    help="Do not wait for an instance's report; use `provision attach` to wait for it later.",
 )
 @click.option(
     "--keep",

@@ -73,7 +73,7 @@ def capture(
         raise UsageError(
             "--print-cell and --spec cannot be combined",
             why="the cell prints a capture, not a spec",
-            hint="run the cell, then `provision import capture.json`",
+            hint="run the cell, then run `provision import capture.json`",
         )
     system = RealSystem()
     if out is not None:

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     multiple=True,
     metavar="PLACE",
     shell_complete=completed_by("places"),
-    help="Check for this place (`provision facts list places` lists them); repeatable, or "
-    "separated by commas; default: the runtime that a notebook was saved on, otherwise "
+    help="Check against this place (`provision facts list places` lists all places); repeatable, "
+    "or a comma-separated list; default: the runtime that a notebook was saved on, otherwise "
     "colab-t4, workbench-l4 and this machine.",
 )
 @click.option(

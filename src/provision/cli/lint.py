@@ -89,7 +89,7 @@ _SEVERITIES = ("error", "warning", "unknown", "info")
     "--policy",
     metavar="PATH|REF",
     help="Enforce the policy in this file, or in the repository's root folder at this commit; "
-    "default: the policy at --diff-base, otherwise the project's.",
+    "default: the policy at --diff-base, otherwise the project's policy.",
 )
 @click.option(
     "--statistics",
@@ -202,7 +202,9 @@ def _read_policy(word: str | None, base: str | None, system: System) -> Policy |
     if policy != NO_POLICY:
         return policy
     if word is not None:
-        raise UsageError(f"{word} has no [policy] table", hint="add one to provision.toml")
+        raise UsageError(
+            f"{word} has no [policy] table", hint="add a [policy] table to provision.toml"
+        )
     return None
 
 

@@ -47,7 +47,8 @@ _UPGRADE_ALL = "*"
     flag_value=_UPGRADE_ALL,
     multiple=True,
     metavar="[PACKAGE]",
-    help="Upgrade all packages, or only PACKAGE and what must change with it; repeatable.",
+    help="Upgrade all packages, or only PACKAGE and the packages that must change with it; "
+    "repeatable.",
 )
 @click.option(
     "--diff",

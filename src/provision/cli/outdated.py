@@ -21,7 +21,7 @@ from provision.cli.app import OUTPUT_FORMAT, SPEC, examples
     "--osv-url",
     envvar="PROVISION_OSV_URL",
     metavar="URL",
-    help='Query this vulnerability service; default: OSV. Use "" to query none.',
+    help='Query this vulnerability service; default: OSV. Use "" to disable the query.',
 )
 @OUTPUT_FORMAT
 def outdated(spec: Path, *, osv_url: str | None, output_format: str) -> int:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 @click.option(
     "--out",
     type=FILE,
-    help="Save the plan to this file; `apply --plan` refuses it if something has changed since.",
+    help="Save the plan to this file; `apply --plan` rejects it if anything has changed since.",
 )
 @click.option(
     "--detailed-exitcode",

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     type=FILE,
     metavar="SPEC",
     help="Import the report for this spec; default: the spec in this folder with a notebook "
-    "whose report was not imported yet.",
+    "whose report has not been imported yet.",
 )
 @TARGET
 @LOCK_TIMEOUT

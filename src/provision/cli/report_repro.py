@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     "--spec",
     type=FILE,
     metavar="SPEC",
-    help="Use this spec for the values that are missing from the report.json.",
+    help="Use this spec for the values that are missing from report.json.",
 )
 @OUT
 @OUTPUT_FORMAT
@@ -73,7 +73,7 @@ def _build_program(
     if spec is not None and not is_report:
         raise UsageError(
             "--spec cannot be combined with a spec as REPORT",
-            hint="name a report.json with --spec, or the spec alone",
+            hint="pass a report.json as REPORT, or omit --spec",
         )
     reports = read_stored_reports(path, targets if spec is None else (), system)
     report, report_path = single_report(reports, "a program reproduces only one report")

@@ -48,7 +48,7 @@ def _version_option(name: str, subject: str) -> Decorator:
 @click.option(
     "--precision",
     type=click.Choice(["fp32", "tf32", "fp16", "bf16", "fp8"]),
-    help="With --gpu: require support for this precision in training.",
+    help="With --gpu: require support for training in this precision.",
 )
 @click.option(
     "--most",
@@ -61,7 +61,7 @@ def _version_option(name: str, subject: str) -> Decorator:
 @click.option(
     "--resolve/--no-resolve",
     default=None,
-    help="Require uv to resolve each combination, or do not try; default: try for half a "
+    help="Require that uv resolves each combination, or skip resolution; default: try for half a "
     "minute if the network is available.",
 )
 @OFFLINE

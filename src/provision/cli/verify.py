@@ -51,8 +51,8 @@ if TYPE_CHECKING:
 @click.option(
     "--before",
     is_flag=True,
-    help="Verify the image of an instance before the instance exists, with a job that costs money "
-    "while it runs and is deleted afterwards.",
+    help="Verify the image of an instance before creating the instance, with a job that costs "
+    "money while it runs and is deleted afterwards.",
 )
 @SANDBOX
 @FAULTS

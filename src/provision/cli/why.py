@@ -48,7 +48,7 @@ def why(
     from provision.commands import why as command
 
     if fix and spec is None:
-        raise click.UsageError("--fix needs a spec to change; name it with --spec")
+        raise click.UsageError("--fix needs a spec to change; pass it with --spec")
     system = RealSystem()
     text = read_error_text(trace, system)
     result = command.why(text, spec, report, system, console.print_note, fix=fix)

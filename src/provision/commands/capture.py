@@ -117,7 +117,7 @@ def check_output_path(out: Path, reader: Reader, *, force: bool) -> None:
         )
     if reader.exists(out) and not force:
         raise Refused(
-            f"{out} already exists", hint="choose another file, or replace it with --force"
+            f"{out} already exists", hint="choose another file, or overwrite this one with --force"
         )
 
 

@@ -115,7 +115,7 @@ def check_output_path(out: Path, form: ExportFormat, reader: Reader, *, force: b
     ):
         raise Refused(
             f"{out} exists and was not written by `provision export`",
-            hint="choose another file, or replace this one with --force",
+            hint="choose another file, or overwrite this one with --force",
         )
 
 

@@ -152,7 +152,7 @@ def check_output_path(path: Path, reader: Reader, *, force: bool) -> None:
         )
     if reader.exists(path) and not force:
         raise Refused(
-            f"{path} already exists", hint="choose another file, or replace it with --force"
+            f"{path} already exists", hint="choose another file, or overwrite this one with --force"
         )
 
 

@@ -162,7 +162,7 @@ def _check_paths(path: Path, reader: Reader, *, force: bool) -> None:
             raise Refused(
                 f"{schema} already exists",
                 why="it was not written by provision",
-                hint="rename it, or replace it with --force",
+                hint="rename the existing file, or overwrite it with --force",
             )
 
 

@@ -62,7 +62,7 @@ def find_files(words: Iterable[Path]) -> tuple[tuple[InputFile, ...], tuple[Unma
             why = (
                 "the folder has no *.yaml file" if word.is_dir() else "no file matches the pattern"
             )
-            unmatched.append((word, SourceError(f"{word} matches no file", why=why)))
+            unmatched.append((word, SourceError(f"{word} does not match any file", why=why)))
     return tuple(InputFile(*item) for item in files.items()), tuple(unmatched)
 
 

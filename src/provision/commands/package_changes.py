@@ -124,7 +124,7 @@ def _parse(package: str) -> WrittenRequirement:
         return parse_requirement(package)
     except InvalidRequirement:
         raise UsageError(
-            f"{package}: not a requirement for a package from an index",
+            f"{package}: expected a package from an index, with an optional version",
             hint=suggest_requirement(package) or "use a form such as 'transformers[torch]>=5.13'",
         ) from None
 

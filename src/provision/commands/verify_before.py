@@ -98,8 +98,8 @@ def _refuse_other_kinds(loaded: LoadedSpec, names: tuple[str, ...]) -> None:
         ]
         raise UsageError(
             f"{name} cannot be verified before it exists",
-            why=f"a target of kind {loaded.spec.targets[name].kind} has no image that a job can "
-            f"run on; kinds with an image: {', '.join(kinds) or 'none'}",
+            why=f"targets of kind {loaded.spec.targets[name].kind} have no image to verify; "
+            f"kinds with an image: {', '.join(kinds) or 'none'}",
             hint=f"create it and verify it with `{loaded.command('apply', name)}`",
         )
 

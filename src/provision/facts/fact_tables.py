@@ -170,7 +170,8 @@ def read_compiled(path: Path) -> dict[str, Any]:
         raise ProvisionError(
             "the fact tables of this installation cannot be read",
             why=f"{path.name} was written for a later version of provision",
-            hint="update or reinstall provision: the program and its tables differ in version",
+            hint="update or reinstall provision; its program and its fact tables are from "
+            "different versions",
         )
     return tables
 

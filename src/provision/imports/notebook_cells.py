@@ -126,7 +126,7 @@ def _decode(name: str, raw: bytes) -> str:
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         raise SourceError(
-            f"{name}:{line}: byte 0x{raw[error.start]:02x} is not UTF-8",
+            f"{name}:{line}: byte 0x{raw[error.start]:02x} is not valid UTF-8",
             why="notebooks must be UTF-8",
             hint="open the notebook in Jupyter and save it again",
         ) from None

@@ -112,7 +112,7 @@ def decode_text(path: Path, raw: bytes) -> str:
         raise SourceError(
             f"{path} contains a NUL character",
             why="it is a binary file, or UTF-16 without a byte order mark",
-            hint="save the file as UTF-8, or use the path of a text file",
+            hint="save the file as UTF-8, or pass a text file",
         )
     return text
 
@@ -125,9 +125,9 @@ def _explain_unknown_format(path: Path, text: str) -> SourceError:
     if not hint and _OTHER_DOCUMENT.search(text):
         hint = "import a capture from that machine, made with `provision capture -o capture.json`"
     if not text.strip():
-        return SourceError(f"{path} is empty", hint="use the path of a file that lists packages")
+        return SourceError(f"{path} is empty", hint="pass a file that lists packages")
     return SourceError(
         f"the format of {path} is unknown",
-        why=f"known formats: {names}",
+        why=f"the supported formats are {names}",
         hint=hint or "if the file has one of these formats, rename it",
     )

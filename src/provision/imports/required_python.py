@@ -42,11 +42,11 @@ def find_excluded_python(project: ImportedProject, machine: str, checked: str) -
         f"{name} requires Python {value}, but the machine has Python {machine}",
         setting.span,
         why=(
-            "pip refuses to install the project there. Its packages were checked with Python "
-            f"{checked} instead, which requires a separate environment on that machine."
+            "pip refuses to install the project on that machine. Its packages were checked with "
+            f"Python {checked} instead, which requires a separate environment."
         ),
         hint=(
-            f"allow Python {machine}, or save a spec: its environment gets the Python version that "
-            "the spec names"
+            f"allow Python {machine} in {name}, or save a spec, which sets the Python version of "
+            "its environment"
         ),
     )

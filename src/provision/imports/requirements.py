@@ -158,7 +158,7 @@ class _Walk:
         if len(file.starts) > MAX_LINES:
             raise SourceError(
                 f"{path} has more than {MAX_LINES} lines",
-                hint="use the path of a requirements file",
+                hint="pass a requirements file",
             )
         self.texts[file.name] = SourceText(file.name, text, file.name)
         lines = tuple(_list_lines(content, file))

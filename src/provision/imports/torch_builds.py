@@ -51,7 +51,7 @@ def find_unpublished_builds(project: ImportedProject, facts: Facts) -> Iterator[
             hint += f", or torch=={newest}+{build.flavour}"
         yield make_finding(
             "torch-build-unpublished",
-            f"{build.pin} was never published: torch {release.release} has only the builds "
+            f"{build.pin} was never published; the builds of torch {release.release} are "
             f"{', '.join(tags)}",
             build.span,
             why="No index has such a wheel, so the installation fails on every machine.",
@@ -82,12 +82,12 @@ def find_builds_without_index(
             continue
         yield make_finding(
             "torch-build-without-index",
-            f"{build.pin} is only on PyTorch's own index, which {_name_file(build.span)} does not "
-            "name",
+            f"{build.pin} is available only from the PyTorch index, which "
+            f"{_name_file(build.span)} does not list",
             build.span,
             why=(
-                "The public package index has only one build of each release, without `+` in "
-                "its version, so pip does not find this version."
+                "PyPI has only one build of each release, without `+` in its version, so pip does "
+                "not find this version."
             ),
             hint=(
                 f"add `--extra-index-url {_PYTORCH_INDEX}{build.flavour}`, or use "

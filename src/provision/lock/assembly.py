@@ -216,7 +216,8 @@ def _refuse_other_builds(
                 f"{environment.flavour}",
                 why="the local version label (such as +cu128) shows the CUDA version that a "
                 "package was built for",
-                hint=f"make the index {package.index} serve builds for {environment.flavour}",
+                hint=f"set the index {package.index} to a URL that provides builds for "
+                f"{environment.flavour}",
             )
 
 

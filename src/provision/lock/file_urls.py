@@ -49,7 +49,7 @@ def resolve_file_urls(
         ) from error
     except LockError as error:
         raise LockError(
-            "an index no longer has all locked files", why=error.why, hint=_relock_hint()
+            "an index no longer has all of the locked files", why=error.why, hint=_relock_hint()
         ) from error
     indexed = dict(_indexed_files(tomllib.loads(resolution.pylocks[""])["packages"]))
     locked = [(viewed.package, file) for viewed in view.packages for file in viewed.package.files]
@@ -177,7 +177,7 @@ def _refuse_missing(
         )
     if gone:
         raise LockError(
-            "an index no longer has all locked files",
+            "an index no longer has all of the locked files",
             why=_format_lines(gone),
             hint=_relock_hint(),
         )
@@ -199,8 +199,8 @@ def _refuse_local_only(
     itself = f"set {variable}={url}" if url else f"unset {variable} and pip's index-url"
     raise Refused(
         "some locked files have no known public URL",
-        why=f"{_describe_index(name, sources, view)}: these URLs are valid on "
-        f"this machine only\n{_format_lines([file.name for _, file in hidden])}",
+        why=f"their URLs on {_describe_index(name, sources, view)} are valid only on this "
+        f"machine:\n{_format_lines([file.name for _, file in hidden])}",
         hint=f"use the index itself ({itself}), and remove local wheel folders from pip's "
         "find-links\n"
         f"{_OTHER_FORMATS_HINT}",

@@ -242,7 +242,7 @@ def loads(text: str, name: str) -> Lock:
     if line is not None:
         raise LockError(
             f"{name}:{line}: the lock has conflict markers",
-            why=f"line {line} is a Git conflict marker that a merge or rebase left",
+            why=f"line {line} is a Git conflict marker left by a merge or rebase",
             hint=f"resolve the conflicts in the spec first, then {REPAIR_HINT} of both sides",
         )
     try:
@@ -254,7 +254,8 @@ def loads(text: str, name: str) -> Lock:
         ) from None
     if not isinstance(document, dict) or not str(document.get("schema", "")).startswith(_FAMILY):
         raise LockError(
-            f"{name} is not a provision lock", hint=f"move it away, then {_RELOCK_HINT}"
+            f"{name} is not a provision lock",
+            hint="move the file elsewhere, then create a lock with `provision lock --upgrade`",
         )
     if document["schema"] != SCHEMA:
         raise _other_format_error(str(document["schema"]), name)
@@ -287,7 +288,7 @@ def _refuse_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     content: dict[str, Any] = {}
     for name, value in pairs:
         if name in content:
-            raise ValueError(f"{name!r} appears more than once in one object")
+            raise ValueError(f"duplicate key {name!r}")
         content[name] = value
     return content
 

@@ -200,8 +200,8 @@ def _parse_toml(text: str, where: str) -> dict[str, Any]:
 
 def _dynamic_error(where: str, why: str) -> DynamicMetadataError:
     return DynamicMetadataError(
-        f"the requirements of {where} are known only after its code has run",
+        f"the requirements of {where} cannot be determined without running its code",
         why=why,
-        hint="set the fields in [project], or add `build: true` to the package, which runs its "
-        "build backend while locking",
+        hint="set the fields in [project], or set `build: true` for the package to run its build "
+        "backend while locking",
     )

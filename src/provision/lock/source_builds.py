@@ -155,7 +155,8 @@ def _find_source_build(
     file = release.source
     if not file.sha256:
         raise LockError(
-            f"the index has no sha256 for {file.name}", hint="use an index that has sha256 hashes"
+            f"the index has no sha256 hash for {file.name}",
+            hint="use an index that provides sha256 hashes",
         )
     progress(
         Notice(

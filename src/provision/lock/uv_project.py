@@ -286,7 +286,7 @@ def _require_wheel_runs(source: SourceBuild, platforms: tuple[str, ...], python:
     for platform in platforms:
         if not wheel_runs_on(source.file.name, python, platform):
             raise LockError(
-                f"{source.origin.path} does not run on {platform} with Python {python}",
+                f"{source.origin.path} is not compatible with Python {python} on {platform}",
                 hint="build a wheel for that platform, or change `python` or `platforms`",
             )
 
@@ -306,7 +306,7 @@ def _wheels_for(
         if not fitting:
             raise LockError(
                 f"{row['name']} {row['version']} has no wheel for Python {python} on {platform}",
-                why=f"its files: {', '.join(list(files)[:5]) or 'source only'}",
+                why=f"available: {', '.join(list(files)[:5]) or 'source only'}",
                 hint="choose a version that has such a wheel, or change `python`",
             )
         used |= fitting

@@ -80,9 +80,9 @@ def report_ignored(policy: Policy, item: SuppressedFinding) -> Diagnostic:
         policy,
         "never-ignore",
         "policy-rule-ignored",
-        f"the policy does not allow findings of {item.finding.id} to be accepted",
+        f"the policy does not allow {item.finding.id} findings to be ignored",
         where,
-        "fix the finding, and remove the comment or setting that accepts it",
+        "fix the finding, and remove the comment or setting that ignores it",
     )
 
 

@@ -119,12 +119,12 @@ class LintContext:
     @property
     def chosen(self) -> str:
         """The predicate of a package that is resolved, or else of one that is listed."""
-        return "in the resolved set" if self.resolved else "requested"
+        return "among the resolved packages" if self.resolved else "requested"
 
     @property
     def package_list(self) -> str:
         """The phrase for the list that `package_names` come from."""
-        return "in the resolved set" if self.resolved else "listed"
+        return "among the resolved packages" if self.resolved else "listed"
 
     @cached_property
     def _cache(self) -> dict[str, Any]:

@@ -86,7 +86,7 @@ def _check_comment(
     if not comment.ids:
         yield make_finding(
             "suppression-without-rules",
-            "the comment does not name a rule, so it does not accept anything",
+            "the comment does not name a rule, so it has no effect",
             comment.comment.span,
             hint="name the rules: `# provision: ignore[PKG001] reason`",
         )
@@ -94,7 +94,7 @@ def _check_comment(
     if not comment.reason:
         yield make_finding(
             "suppression-without-reason",
-            f"the comment gives no reason to accept {', '.join(comment.ids)}",
+            f"the comment gives no reason for ignoring {', '.join(comment.ids)}",
             comment.comment.span,
             hint="write the reason after the brackets",
         )
@@ -112,7 +112,7 @@ def _check_comment(
         elif rule.startswith("SUP") or not is_ignorable(rule):
             yield make_finding(
                 "suppression-refused",
-                f"findings of {rule} cannot be accepted with a comment",
+                f"findings of {rule} cannot be ignored with a comment",
                 _span_of(comment, rule),
                 hint="delete the comment, and fix the finding",
             )
@@ -123,7 +123,7 @@ def _check_comment(
 def _unused(comment: SuppressionComment, rule: str) -> Diagnostic:
     finding = make_finding(
         "suppression-unused",
-        f"there is no {rule} finding here to accept",
+        f"there is no {rule} finding to ignore here",
         _span_of(comment, rule),
         hint=f"remove {rule} from the comment",
     )

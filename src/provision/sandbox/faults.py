@@ -155,7 +155,7 @@ class Faults:
             self._left[name] = int(argument or 1)
         elif kind.argument and not argument:
             raise UsageError(
-                f"--fault {script}: a {kind.argument.lower()} is missing",
+                f"--fault {script}: this fault requires a {kind.argument.lower()}",
                 hint=f"use the form --fault {name}:{kind.argument}",
             )
         elif argument and not kind.argument:
@@ -173,7 +173,7 @@ def _read_scripted_error(script: str, path: str) -> ScriptedError:
     except OSError as error:
         raise UsageError(
             f"--fault {script}: the file cannot be read: {error.strerror}",
-            hint="use the path of a JSON file",
+            hint="pass the path of a JSON file",
         ) from None
     except InvalidErrorFile as error:
         hint = (
@@ -181,5 +181,5 @@ def _read_scripted_error(script: str, path: str) -> ScriptedError:
             'exceeded.  Limit: 1.0 in region us-central1."}'
         )
         raise UsageError(
-            f"--fault {script}: the file does not contain an error", why=str(error), hint=hint
+            f"--fault {script}: the file does not define an error", why=str(error), hint=hint
         ) from None

@@ -203,7 +203,7 @@ def _listening(server: AbstractContextManager[int]) -> Iterator[int]:
             port = stack.enter_context(server)
         except (OSError, RuntimeError) as error:  # grpc raises RuntimeError
             raise ExternalError(
-                "the sandbox cannot listen on this port",
+                "the sandbox cannot listen on the requested port",
                 why=str(error),
                 hint="omit the port option to use a free port",
             ) from None
@@ -236,8 +236,8 @@ def _running_endpoints(folder: Path, handle: int, faults: tuple[str, ...]) -> di
         if faults:
             raise ExternalError(
                 f"{folder}: another process is already running a sandbox in this folder",
-                why=f"only the process that runs the sandbox can set faults: {holder}",
-                hint="end that process first, or pass the faults to `provision sandbox up`",
+                why=f"only that process can set faults ({holder})",
+                hint="stop that process first, or pass the faults to `provision sandbox up`",
             )
         try:
             endpoints: dict[str, str] = json.loads((folder / _ENDPOINTS).read_text())

@@ -289,7 +289,8 @@ def _locate_profile(name: str) -> ExtendedFile:
     suggestions = nearest_words(profile, profiles) or profiles[:5]
     hint = "this installation has no profiles"
     if suggestions:
-        hint = "profiles: " + ", ".join(_BUILTIN + suggestion for suggestion in suggestions)
+        names = ", ".join(_BUILTIN + suggestion for suggestion in suggestions)
+        hint = f"available profiles: {names}"
     raise _Refused("extends-missing", f"there is no profile {name}", hint)
 
 
@@ -380,7 +381,7 @@ def validate_source(
         # packaging parses markers recursively, with a level for each parenthesis.
         finding = make_finding(
             "bad-format",
-            "the marker of a package is nested too deeply",
+            "the environment marker of a package is nested too deeply",
             RouteLocation(("packages",)),
             hint="use fewer parentheses",
         )

@@ -121,7 +121,7 @@ def _explain_unknown_key(problem: LocatedError) -> Diagnostic:
     fix = None
     where = RouteLocation(problem.route, RoutePart.KEY)
     if parent is not None and not _is_same_word(near, key):
-        hint = f"`{key}` belongs " + (f"under {parent}" if parent else "at the top of the spec")
+        hint = f"`{key}` belongs " + (f"under {parent}" if parent else "at the top level")
     elif near:
         hint = f"did you mean {_join_with_or(near)}?"
         tree = problem.source.tree
@@ -130,7 +130,7 @@ def _explain_unknown_key(problem: LocatedError) -> Diagnostic:
             fix = _suggested_fix(near, key, "rename it to", where)
     else:
         hint = "valid keys: " + ", ".join(known)
-    level = f"under {format_route(route)}" if route else "at the top of a spec"
+    level = f"under {format_route(route)}" if route else "at the top level of a spec"
     message = f"there is no key {key[:MAX_SHOWN_LENGTH]} {level}"
     return make_finding("unknown-key", message, where, hint=hint, fix=fix)
 

@@ -93,7 +93,7 @@ def _check_merge(value: Item) -> Iterator[Diagnostic]:
         if not isinstance(resolve_alias(part), Mapping):
             yield make_finding(
                 "merge-key",
-                f"{MERGE_KEY} needs a mapping or a list of mappings",
+                f"the value of {MERGE_KEY} must be a mapping or a list of mappings",
                 first_line_span(part),
                 hint="for example: <<: *defaults",
             )

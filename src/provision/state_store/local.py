@@ -252,7 +252,7 @@ class LocalStore:
             if folder.is_symlink():
                 raise StateError(
                     f"{folder} is a link",
-                    why="provision would create and remove files behind the link",
+                    why="provision would create and remove files in the folder it points to",
                     hint="remove the link",
                 )
         if self.folder.exists():
@@ -307,7 +307,7 @@ def _parse_intent(document: dict[str, Any]) -> Intent:
     texts = (address, part, verb, began, *paths, *names)
     are_texts = all(isinstance(text, str) for text in texts)
     if not are_texts or not isinstance(details, dict) or "/" not in address:
-        raise ValueError("a field has the wrong form")
+        raise ValueError("a field is not valid")
     return Intent(address, part, verb, paths, began, names, StateRecord(details))
 
 

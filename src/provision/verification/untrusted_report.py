@@ -110,7 +110,7 @@ def _decode(content: bytes, name: str) -> Any:
     if content.startswith(b"PK\x03\x04"):
         raise Refused(
             f"{name} is an archive",
-            why="it starts like a zip file",
+            why="it starts with the signature of a zip file",
             hint="unpack it, and use the report.json in it",
         )
     try:

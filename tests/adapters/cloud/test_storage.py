@@ -102,7 +102,7 @@ def test_a_folder_of_ours_is_cleared_and_nothing_else(storage: Storage) -> None:
     ],
 )
 def test_what_is_no_address_is_refused(storage: Storage, uri: str) -> None:
-    with pytest.raises(ExternalError, match="is not an address in Cloud Storage"):
+    with pytest.raises(ExternalError, match="is not a Cloud Storage URI"):
         storage.get(uri, 10)
 
 

@@ -188,7 +188,7 @@ PIN: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"schema": "provision.install/9"}, "not for this installer"),
+        ({"schema": "provision.install/9"}, "for a different version of the installer"),
         ({"mode": "sync"}, "mode must be own or shared"),
         ({"mode": ["own"]}, "mode must be own or shared"),
         ({"python": "/no/python"}, "cannot start the interpreter /no/python"),
@@ -208,7 +208,7 @@ PIN: dict[str, Any] = {
         ),
         (
             {"packages": [{**PIN, "index": "bound"}]},
-            "alpha comes from the index bound, which has no address",
+            "alpha comes from the index bound, which has no URL",
         ),
         ({"packages": [PIN, PIN]}, "alpha is listed twice"),
         ({"indexes": {"pypi": None}}, "indexes.pypi must be a string"),

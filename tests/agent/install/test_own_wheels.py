@@ -60,5 +60,5 @@ def test_wheels_that_cannot_be_used_change_nothing(device: Device) -> None:
     done = device.install(document)
     assert "which is not a wheel" in done.stderr
     done = device.install({**document, "wheels": ""})
-    assert "the index source.own, which has no address" in done.stderr
+    assert "the index source.own, which has no URL" in done.stderr
     assert not device.there()

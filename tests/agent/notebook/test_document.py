@@ -62,7 +62,7 @@ def test_sizes_are_read_from_what_is_promised(good: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("route", "value", "told"),
     [
-        ("schema", "provision.agent.notebook/2", "does not have the schema"),
+        ("schema", "provision.agent.notebook/2", "the document's schema is not"),
         ("nonce", "short", "nonce"),
         ("nonce", NONCE[::-1], "nonce"),
         ("isolation", "none", "isolation"),

@@ -234,7 +234,7 @@ def test_ctrl_c_ends_what_was_started_and_the_next_run_goes_on(runtime: Runtime)
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=600)
-    assert said.startswith("provision stopped: interrupted in the stage install")
+    assert said.startswith("provision stopped: interrupted in stage install")
     assert (runtime.status["outcome"], runtime.status["stage"]) == ("interrupted", "install")
     stat = Path(f"/proc/{pid.read_text().strip()}/stat")
     assert not stat.exists() or ") Z " in stat.read_text()
@@ -275,7 +275,7 @@ def test_a_package_that_was_changed_after_the_proof_is_proven_anew(runtime: Runt
     assert "stored report" not in done.stdout
     runtime.bring("gamma==1.0")
     verified = runtime.start(folder, verb="verify")
-    assert "packages are not installed as locked: gamma (1 in total)" in verified.stderr
+    assert "installed packages do not match the lock: gamma (1 in total)" in verified.stderr
 
 
 @pytest.mark.long

@@ -66,7 +66,7 @@ def test_pip_checks_hashes_and_builds_nothing(runtime: Runtime) -> None:
     built = runtime.document("alpha==1.0", "omega==1.0", uv=None)
     built["install"]["packages"][1]["files"] = {source.name: sha256(source)}
     assert (
-        "omega is locked as a source package"
+        "only uv can build locked source distributions: omega"
         in runtime.start(runtime.lay_out(built), **path_without_uv(runtime)).stderr
     )
 

@@ -75,10 +75,10 @@ RESUMED = {
 }
 
 OF_FRAMEWORKS = [
-    Row("J01", "pass", ON_CPU, JAX, "jax 0.10.2 computes on cpu"),
+    Row("J01", "pass", ON_CPU, JAX, "jax 0.10.2 runs on cpu"),
     Row("J01", "pass", ON_CARD, H200, "NVIDIA H200"),
-    Row("J01", "fail", ON_CPU, H200, "computes on the cpu: Unknown backend cuda"),
-    Row("J01", "fail", ON_CARD, JAX, "computes on the gpu"),
+    Row("J01", "fail", ON_CPU, H200, "runs on the cpu: Unknown backend cuda"),
+    Row("J01", "fail", ON_CARD, JAX, "runs on the gpu"),
     Row(
         "J01",
         "fail",
@@ -93,7 +93,7 @@ OF_FRAMEWORKS = [
         "fail",
         {**RIGHT, "framework.highest_error": 2.9e-4},
         H200,
-        "fp32 matrix products of jax are wrong",
+        "fp32 matrix products in jax are wrong",
     ),
     Row("J02", "fail", {**RIGHT, "framework.bf16_error": 0.02}, H200, "bf16 matrix products"),
     Row("J03", "pass", MEMORY, H200, "80 GiB of the 100 GiB"),

@@ -352,7 +352,7 @@ def test_a_rank_that_never_joins_is_told_and_ended(
     told = judged_together(run, document)
     assert told.status is Status.FAIL
     assert (
-        "an all-reduce over 2 cards hangs: 0 of them finished; cuda:1 never reached its "
+        "an all-reduce across 2 cards hangs: 0 of them finished; cuda:1 never reached its "
         "card. Their processes printed: " in told.message
     )
     assert told.cause == "a card does not respond, or its process does not start"
@@ -373,7 +373,7 @@ def test_a_link_on_which_all_hang_is_told_with_what_to_try(
     )
     told = judged_together(run, document)
     assert told.status is Status.FAIL
-    assert "an all-reduce over 2 cards hangs: 0 of them finished." in told.message
+    assert "an all-reduce across 2 cards hangs: 0 of them finished." in told.message
     assert "peer-to-peer copies" in (told.cause or "")
     assert "NCCL_P2P_DISABLE=1" in (told.fix or "")
 
@@ -638,7 +638,7 @@ def test_one_slow_card_of_two_is_named(verify: Verify) -> None:  # noqa: F811
 def test_a_card_that_raises_or_hangs_is_named(verify: Verify) -> None:  # noqa: F811
     raised = told_of_cards(verify, "count=2;raises=1", "N01")["N01"]
     assert raised["status"] == "fail"
-    assert f"on {SECOND}: RuntimeError: CUDA error: unspecified launch failure" in raised["message"]
+    assert f"RuntimeError on {SECOND}: CUDA error: unspecified launch failure" in raised["message"]
     hung = told_of_cards(verify, "count=2;hangs=1", "N01", timeout_s=60)["N01"]
     assert hung["status"] == "fail"
     assert hung["message"].endswith(f" s, on {SECOND}"), hung["message"]
@@ -651,7 +651,7 @@ def test_a_card_that_is_counted_and_may_not_be_used_is_named(verify: Verify) -> 
     assert found["T02"]["status"] == "fail"
     said = "RuntimeError: CUDA error: CUDA-capable device(s) is/are busy or unavailable"
     assert (
-        found["T02"]["message"] == f"torch sees 2 devices, but 1 cannot compute: {SECOND}: {said}"
+        found["T02"]["message"] == f"torch sees 2 devices, but cannot compute on {SECOND}: {said}"
     )
     assert "another program uses the GPU" in found["T02"]["cause"]
     assert found["readings"]["gpu.errors"] == {SECOND: said}

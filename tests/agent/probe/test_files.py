@@ -232,7 +232,7 @@ def test_other_strays_are_a_warning_and_bytecode_is_nothing(environment: Environ
     (site / os.fsdecode(b"not-\xff-text")).write_text("")
     code, status, message = verdict(environment)
     assert (code, status) == (0, "warn")
-    assert "files that belong to no package: not-\\udcff-text; stray.py" in message
+    assert "files that do not belong to any package: not-\\udcff-text; stray.py" in message
 
 
 def test_a_pth_file_that_a_package_lists_is_its_own(environment: Environment) -> None:
@@ -254,8 +254,8 @@ def test_a_wheel_whose_record_never_fitted_is_a_warning(environment: Environment
     code, status, message = verdict(environment)
     assert (code, status) == (0, "warn")
     assert (
-        "did not match it when they were installed: alpha: alpha/__init__.py has 19 bytes, "
-        "expected 10" in message
+        "even when they were installed: alpha: alpha/__init__.py has 19 bytes, expected 10"
+        in message
     )
 
 
@@ -492,7 +492,7 @@ def test_a_python_that_was_replaced_beneath_the_environment_is_a_warning(
     code, report, _ = environment.verify(tier="inventory")
     found = checks(report)["P01"]
     assert (code, found["status"]) == (0, "warn")
-    assert found["message"].endswith("is running in an environment that was created with 3.9.1")
+    assert found["message"].endswith("in an environment that was created with Python 3.9.1")
 
 
 def test_an_environment_without_its_pyvenv_cfg_is_told_from_another_environment(

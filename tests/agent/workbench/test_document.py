@@ -47,7 +47,7 @@ def changed(route: str, value: Any) -> Callable[[dict[str, Any]], None]:
 @pytest.mark.parametrize(
     ("route", "value", "words"),
     [
-        ("schema", "provision.agent.workbench/9", "does not have the schema"),
+        ("schema", "provision.agent.workbench/9", "the document's schema is not"),
         ("nonce", "../../etc", "nonce must be"),
         ("nonce", None, "nonce must be"),
         ("digest", "abc", "digest must be"),

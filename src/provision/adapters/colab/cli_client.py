@@ -105,9 +105,9 @@ class ColabCli:
                 "or set `via: browser` for the target"
             )
             raise ExternalError(
-                "the program `colab` was not found",
-                why="`via: colab-cli` needs Google's command-line program for Colab, which is "
-                "not on PATH",
+                "the `colab` program was not found",
+                why="`via: colab-cli` requires Google's command-line tool for Colab, which is not "
+                "on PATH",
                 hint=hint,
             )
         inherited = {
@@ -156,7 +156,7 @@ class ColabCli:
             except subprocess.TimeoutExpired:
                 why = f"no response within {_ACQUIRE_S // 60} minutes"
                 raise NetworkError(
-                    "Colab does not respond",
+                    "Colab is not responding",
                     why=why,
                     hint=f"run the command again{self._unknown_sessions_note()}",
                 ) from None
@@ -220,7 +220,9 @@ class ColabCli:
         with self._request_lock(session, progress):
             result = self._call(_CALL_S, "stop", "-s", session)
         if result.code != 0 or not re.search(r"terminated|not found", result.stdout):
-            raise ExternalError(f"{session} on Colab could not be stopped", why=_error_line(result))
+            raise ExternalError(
+                f"the Colab session {session} could not be stopped", why=_error_line(result)
+            )
         (self.folder / f"{session}.lock").unlink(missing_ok=True)
 
     @contextmanager

@@ -53,7 +53,7 @@ def perform(
             runtimes = ColabCli.from_environment(environment, folder)
             release_runtime(session, runtimes, progress)
         case _:
-            raise AssertionError(f"not an effect on Colab: {effect!r}")
+            raise AssertionError(f"unexpected effect for Colab: {effect!r}")
 
 
 class RuntimeService(Protocol):
@@ -235,7 +235,7 @@ def _report_missing(status: Mapping[str, Any]) -> ReportUnavailable:
         return ReportUnavailable(
             "the cell did not write a report",
             why="no status for this run was found on the machine",
-            hint="see the output of the cell above",
+            hint="see the cell's output above",
         )
     stage, message, hint = (_status_text(status, key) for key in ("stage", "message", "hint"))
     has_failed = status["outcome"] in ("failed", "stopped", "error")

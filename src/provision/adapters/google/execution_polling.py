@@ -57,7 +57,7 @@ def await_execution(
         if now - began >= effect.timeout_s:
             raise ReportTimeout(
                 f"{effect.subject} was not verified",
-                why=f"the execution job {job} did not end within "
+                why=f"the execution job {job} did not finish within "
                 f"{format_duration(effect.timeout_s)}",
                 hint=effect.timeout_hint,
             )
@@ -77,9 +77,10 @@ def _read_report(
         if is_own and status.get("report_sha256") == hashlib.sha256(report).hexdigest():
             return report
         raise ReportUnavailable(
-            "the report in the bucket is not the report that the notebook wrote",
-            why="its sha256 does not match the announced one, or its nonce does not match this run",
-            hint="someone else may have written to the bucket: check who has write access, "
+            "the report in the bucket is not the one that the notebook wrote",
+            why="its sha256 does not match the notebook's status, or its nonce does not match this "
+            "run",
+            hint="someone else may have written to the bucket; check who has write access, "
             "then verify again",
         )
     why = f"the execution job ended as {state.lower()}"
@@ -87,7 +88,7 @@ def _read_report(
         why += f": {_line(lines[0])}"
         why += "".join(f"\n  {_line(line.strip())}" for line in lines[1:_MESSAGE_LINES])
     if status:
-        why += f"\nin the stage {_line(str(status.get('stage', '')))}: "
+        why += f"\nin stage {_line(str(status.get('stage', '')))}: "
         why += _line(str(status.get("message", "")))
         if status.get("outcome") == "interrupted":
             what = f"{effect.subject} was not verified"

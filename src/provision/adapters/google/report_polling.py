@@ -256,16 +256,16 @@ def _validate_report(report: bytes, effect: AwaitReport, result: Mapping[str, An
     advice = "check who has write access, then verify again"
     if result and result.get("sha256") != hashlib.sha256(report).hexdigest():
         raise ReportUnavailable(
-            "the report in the bucket is not the report that the device announced",
-            why="its sha256 does not match the announced one",
-            hint=f"someone else may have written to the bucket, or the run was repeated: {advice}",
+            "the report in the bucket is not the one that the device wrote",
+            why="its sha256 does not match the sha256 that the device published",
+            hint=f"someone else may have written to the bucket, or the run was repeated; {advice}",
         )
     subject = parse_message(report, len(report)).get("subject")
     if not isinstance(subject, dict) or subject.get("nonce") != effect.nonce:
         raise ReportUnavailable(
             "the report in the bucket belongs to a different run",
             why="the report's nonce does not match the nonce that was sent",
-            hint=f"someone else may have written to the bucket: {advice}",
+            hint=f"someone else may have written to the bucket; {advice}",
         )
     return report
 

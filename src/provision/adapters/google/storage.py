@@ -124,7 +124,7 @@ class Storage:
             raise ExternalError(
                 f"{prefix} is not a folder in a bucket",
                 why="provision deletes only its own folders",
-                hint="use an address such as gs://BUCKET/PREFIX/INSTANCE/",
+                hint="use a URI such as gs://BUCKET/PREFIX/INSTANCE/",
             )
         return sum(self.delete(item.uri) for item in self.list(prefix))
 
@@ -138,7 +138,7 @@ def _split_uri(uri: str, *, folder: bool = False) -> tuple[str, str]:
     bucket, name = match.group(1, 2) if match else ("", None)
     if not bucket or not (name or folder) or len((name or "").encode()) > 1024:
         raise ExternalError(
-            f"{uri} is not an address in Cloud Storage",
+            f"{uri} is not a Cloud Storage URI",
             why="expected gs://BUCKET/NAME",
             hint="check the target's `bucket`",
         )

@@ -137,7 +137,7 @@ def _check_wheel(wheel: Path, source: PackageSource) -> None:
     if name != source.name or version != Version(source.version):
         raise LockError(
             f"{source.name} was built as {name} {version}, but the lock has {source.version}",
-            hint="lock again: run `provision lock`",
+            hint="run `provision lock` again",
         )
 
 

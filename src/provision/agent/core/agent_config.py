@@ -69,7 +69,7 @@ def read_document(path: Path, parse: Callable[[object], D]) -> D:
 def open_document(document: object, schema: str) -> FieldReader:
     """Return the reader of a decoded document. Raises DocumentError for another schema."""
     if not isinstance(document, dict) or document.get("schema") != schema:
-        raise DocumentError(f"the document does not have the schema {schema}")
+        raise DocumentError(f"the document's schema is not {schema}")
     return FieldReader(document, "the document", _field_error, optional_keys=True)
 
 

@@ -73,7 +73,7 @@ class CodeManifest:
         """Return the manifest of a decoded document. Raises CodeError if it is not one."""
         try:
             if document["schema"] != SCHEMA:
-                raise CodeError(f"the list of code files does not have the schema {SCHEMA}")
+                raise CodeError(f"the schema of the list of code files is not {SCHEMA}")
             files = tuple(
                 CodeFile(str(path), int(mode, 8), str(sha256))
                 for path, mode, sha256 in document["files"]
@@ -167,7 +167,7 @@ def unpack_code(archive: bytes, digest: str, parent: Path) -> Path:
         raise CodeError("the digest of the code archive does not match the expected digest")
     for file in manifest.files:
         if hashlib.sha256(contents[file.path]).hexdigest() != file.sha256:
-            raise CodeError(f"{file.path} in the code archive differs from the listed file")
+            raise CodeError(f"{file.path} in the code archive does not match its listed sha256")
         _require_inside(file, contents[file.path])
     tree = code_folder(parent, digest)
     target = tree.parent
@@ -211,9 +211,11 @@ def _require_inside(file: CodeFile, content: bytes) -> None:
     path = PurePosixPath(file.path)
     is_outside = path.is_absolute() or ".." in path.parts or "\\" in file.path or not path.parts
     if is_outside or file.mode not in (FILE_MODE, PROGRAM_MODE, LINK_MODE):
-        raise CodeError(f"the code archive contains the unusable path {file.path!r}")
+        raise CodeError(f"the code archive contains an invalid path: {file.path!r}")
     if file.mode == LINK_MODE and leaves_folder(file.path, os.fsdecode(content)):
-        raise CodeError(f"the code archive contains a link that leaves its folder: {file.path}")
+        raise CodeError(
+            f"the code archive contains a link that points outside its folder: {file.path}"
+        )
 
 
 def _write_files(tree: Path, manifest: CodeManifest, contents: Mapping[str, bytes]) -> None:

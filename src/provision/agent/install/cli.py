@@ -148,7 +148,7 @@ def _uv_failed(error: UvFailed) -> int:
 def _require_writable(result: Path) -> None:
     # Checked first: an installation without a result is worth little.
     if result.is_dir():
-        raise InstallError(f"cannot write the result {result}", "it is a folder")
+        raise InstallError(f"cannot write the result to {result}", "it is a folder")
     try:
         with tempfile.TemporaryFile(dir=result.parent):
             pass
@@ -157,7 +157,7 @@ def _require_writable(result: Path) -> None:
 
 
 def _write_error(path: Path, error: OSError) -> InstallError:
-    return InstallError(f"cannot write the result {path}", error.strerror or str(error))
+    return InstallError(f"cannot write the result to {path}", error.strerror or str(error))
 
 
 def _say(code: int, what: str, why: str = "", hint: str = "") -> int:

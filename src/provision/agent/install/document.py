@@ -123,7 +123,7 @@ def parse_document(document: object, where: str, python: str) -> InstallRequest:
     if document.get("schema") != SCHEMA:
         hint = "use the installer of the provision version that wrote the file"
         raise InstallError(
-            f"{where} is not for this installer",
+            f"{where} is for a different version of the installer",
             f"its schema is {document.get('schema')!r:.60}, expected {SCHEMA}",
             hint,
         )
@@ -164,8 +164,7 @@ def _check_packages(
     for package in packages:
         if package.index is not None and not indexes.get(package.index):
             raise InstallError(
-                f"{where}: {package.name} comes from the index {package.index}, "
-                "which has no address",
+                f"{where}: {package.name} comes from the index {package.index}, which has no URL",
                 f"the document declares these indexes: {', '.join(indexes) or 'none'}",
             )
 

@@ -93,7 +93,7 @@ def parse_document(document: object) -> NotebookDocument:
     has_nonce = expectations.get("nonce") == shared["nonce"]
     if not has_nonce or not isinstance(expectations.get("python"), dict):
         raise DocumentError(
-            "the document: `expectations` must contain `python` and the document's nonce"
+            "`expectations` in the document must contain `python` and the document's nonce"
         )
     predicted = reader.section("predicted")
     return NotebookDocument(
@@ -136,7 +136,7 @@ def _package_versions(install: dict[str, Any]) -> dict[str, str]:
         name, version = str(package.get("name")), package.get("version")
         if not isinstance(version, str) or not _PACKAGE.fullmatch(name):
             raise DocumentError(
-                f"the document: install.packages[{position}] must have a name and a version"
+                f"install.packages[{position}] in the document must have a name and a version"
             )
         versions[name] = version
     return versions

@@ -106,7 +106,8 @@ def audit_stage(session: Session) -> None:
         comparison = _compare_packages(session, session.list_packages())
     if wrong := comparison.to_install:
         raise StageError(
-            f"packages are not installed as locked: {', '.join(wrong[:8])} ({len(wrong)} in total)",
+            "installed packages do not match the lock: "
+            f"{', '.join(wrong[:8])} ({len(wrong)} in total)",
             "another program is installing packages on this runtime",
             "run the cell again",
         )

@@ -39,7 +39,7 @@ def install_with_pip(
     after = find_locked_packages(locked, installed)
     if wrong := [name for name in locked if name not in after]:
         raise StageError(
-            "pip reported success, but packages are not installed as locked: "
+            "pip reported success, but installed packages do not match the lock: "
             f"{', '.join(wrong[:5])}",
             "",
             "remove any other copy that comes first on sys.path",
@@ -61,7 +61,7 @@ def _run_pip(session: Session, comparison: PackageDiff) -> None:
     )
     if sources:
         raise StageError(
-            f"{', '.join(sources)} is locked as a source package, which only uv can build",
+            f"only uv can build locked source distributions: {', '.join(sources)}",
             "uv is not available",
             "install uv (pip install uv) and run the cell again",
         )

@@ -155,14 +155,14 @@ def _to_stage_error(session: Session, error: BaseException) -> StageError:
         return error
     if isinstance(error, KeyboardInterrupt):
         return StageError(
-            f"interrupted in the stage {session.stage}",
+            f"interrupted in stage {session.stage}",
             "the programs that the stage had started were stopped",
             "run the cell again; finished steps are not repeated",
             "interrupted",
         )
     if isinstance(error, OSError):
         return StageError(
-            f"a file cannot be used in the stage {session.stage}",
+            f"a file cannot be used in stage {session.stage}",
             _describe(error),
             "free some disk space, make the folder writable, or set PROVISION_CELL_BASE to a "
             "different folder",
@@ -175,7 +175,7 @@ def _to_stage_error(session: Session, error: BaseException) -> StageError:
         hint = f"this is a bug in provision: please report it with {log}"
     except OSError:
         hint = f"this is a bug in provision: please report it with\n{traceback_text}"
-    what = f"internal error in the stage {session.stage}: {type(error).__name__}: {error}"
+    what = f"internal error in stage {session.stage}: {type(error).__name__}: {error}"
     return StageError(what, "", hint, "error")
 
 

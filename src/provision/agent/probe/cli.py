@@ -127,7 +127,7 @@ def _verify(options: argparse.Namespace) -> int:
     expected = load_expectations(options.expectations)
     only = frozenset(options.only)
     for name in sorted(only - known_check_ids(expected)):
-        raise ProbeError(f"--only {name}: there is no such check")
+        raise ProbeError(f"--only {name}: no such check")
     if only and not select_checks(expected, only):
         raise ProbeError(
             f"--only {min(only)}: tier {expected.tier.value} does not include this check; use a "
@@ -175,7 +175,7 @@ def _stage(options: argparse.Namespace) -> int:
     die_with_parent()
     if len(options.out) != len(options.names):
         raise ProbeError(
-            f"{len(options.names)} stages need {len(options.names)} --out options, got "
+            f"{len(options.names)} stages require {len(options.names)} --out options, got "
             f"{len(options.out)}"
         )
     expected = load_expectations(options.expectations)

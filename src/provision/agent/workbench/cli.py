@@ -40,8 +40,8 @@ def main(words: Sequence[str] | None = None) -> int:
         document = read_document(options.document, parse_document)
         if document.nonce != options.nonce:
             raise DocumentError(
-                "the document belongs to a different run: its nonce does not match the "
-                "announced nonce"
+                "the document belongs to a different run: its nonce does not match the nonce of "
+                "this run"
             )
     except DocumentError as error:
         print(f"provision: {error}", flush=True)

@@ -32,7 +32,7 @@ def interpreter_error(
 
     Args:
         python: The interpreter.
-        failure: What it cannot do, such as "cannot make a capture".
+        failure: What it cannot do, such as "cannot create a capture".
         result: What it printed, and its exit code.
         environment: The environment variables.
         run_program: Runs a program, as `adapters.zipapp_runner.run_zipapp` does.

@@ -87,7 +87,7 @@ def read_path_package(line: Package, spec_path: Path, root: Path, reader: Reader
         kind = "file" if written.endswith(".whl") else "folder"
         raise LockError(
             f"the {kind} {written} does not exist",
-            why=f"looked for {path}",
+            why=f"the resolved path is {path}",
             hint="correct the path, which is relative to the spec",
         )
     if written.endswith(".whl"):
@@ -127,7 +127,7 @@ def _read_wheel(path: Path, relative: str, reader: Reader) -> PathPackage:
             text = archive.read(name).decode("utf-8", "replace")
     except (InvalidWheelFilename, zipfile.BadZipFile, ValueError) as error:
         raise LockError(
-            f"{relative} is not a wheel", why=str(error), hint="build it again: uv build --wheel"
+            f"{relative} is not a wheel", why=str(error), hint="rebuild it with `uv build --wheel`"
         ) from None
     metadata = parse_wheel_metadata(text, relative)
     return PathPackage(path, relative, metadata.digest, metadata, LockedFile(path.name, sha256))

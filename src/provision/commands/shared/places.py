@@ -69,6 +69,6 @@ def _unknown_place(name: str, places: Sequence[Place]) -> UsageError:
     if not hint and (words := nearest_words(base, bases, 3)):
         hint = f"did you mean {' or '.join(words)}?"
     return UsageError(
-        f"{escape_line(name)} is not a place",
+        f"{escape_line(name)} is not a known place",
         hint=f"{hint} `provision facts list places` lists all places".strip(),
     )

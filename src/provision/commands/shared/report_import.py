@@ -171,7 +171,7 @@ def _find_target(
         if target not in accepting:
             raise Refused(
                 f"{loaded.stem}/{target} does not accept reports",
-                why=f"its kind is {targets[target].kind}, which provision verifies itself",
+                why=f"provision itself verifies targets of kind {targets[target].kind}",
                 hint="run `provision verify`",
             )
         return target
@@ -290,8 +290,8 @@ def _refuse_outdated(
         return
     raise Refused(
         f"{name} is for an earlier version of {context.address}",
-        why=f"its nonce {request.nonce} does not match the nonce of the current spec and lock, "
-        f"{nonce}: the expectations have changed since the notebook was rendered",
+        why="the spec or the lock has changed since the notebook was rendered: its nonce is "
+        f"{request.nonce}, but the current nonce is {nonce}",
         hint=f"run `{loaded.command('apply', context.target)}`, run the notebook again, and add "
         "its new report",
     )
@@ -334,7 +334,7 @@ def check_report_time(
     if time is None or time.strftime(_TIME) != created:
         raise Refused(
             f"the report {name} is damaged",
-            why=f"its creation time is '{_shorten(created)}'",
+            why=f"its creation time '{_shorten(created)}' is not a valid timestamp",
             hint="copy report.json again from the machine that wrote it",
         )
     now = system.now()

@@ -55,13 +55,13 @@ def read_run_record(path: Path, reader: Reader) -> dict[str, Any]:
         document = json.loads(reader.read(path, _LIMIT))
     except (ValueError, RecursionError):
         raise ProvisionError(
-            f"{path} is not a record of a run", why="it is not valid JSON", hint=again
+            f"{path} is not a run record", why="it is not valid JSON", hint=again
         ) from None
     schema = document.get("schema") if isinstance(document, dict) else None
     if schema != SCHEMA:
         hint = "view reports with `provision report`; records are in .provision/reports/*/runs/"
         raise ProvisionError(
-            f"{path} is not a record of a run",
+            f"{path} is not a run record",
             why=f"its schema is {str(schema or 'missing')[:60]}, not {SCHEMA}",
             hint=hint,
         )

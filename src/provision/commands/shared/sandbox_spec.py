@@ -45,7 +45,7 @@ def build_sandbox_spec(loaded: LoadedSpec, reader: Reader) -> LoadedSpec:
         raise UsageError(
             f"a sandbox supports only targets of kind {' and '.join(supported)}",
             why=f"{loaded.path} has no such target",
-            hint="omit --sandbox: other targets need no account",
+            hint="omit --sandbox; targets of other kinds do not need a cloud account",
         )
     python = _choose_python(spec.python, reader)
     if python != spec.python:

@@ -138,7 +138,7 @@ def _unknown_kind(word: str) -> UsageError:
     names = [kind.name for kind in registry_in_use.get().kinds]
     near = did_you_mean(word, names)
     return UsageError(
-        f"{word} is not a kind of target", hint=f"{near} kinds: {', '.join(names)}".lstrip()
+        f"unknown target kind {word}", hint=f"{near} supported kinds: {', '.join(names)}".lstrip()
     )
 
 

@@ -33,7 +33,7 @@ def read_stored_reports(
     if path.suffix == ".json":
         if targets:
             raise UsageError(
-                f"--target selects targets of a spec, but {path} is a report",
+                f"--target selects targets in a spec, but {path} is a report",
                 hint="omit --target",
             )
         return (StoredReport(read_report_file(path, reader), path),)
@@ -70,5 +70,6 @@ def missing_report(target: str, loaded: LoadedSpec, reader: Reader) -> Refused:
     hint = f"create one with `{loaded.command('apply')}`"
     simulated = Path(loaded.sandbox_folder, "state", path.relative_to(loaded.folder))
     if reader.exists(simulated):
-        hint += f"; the sandbox's report: provision report {shlex.quote(str(simulated))}"
-    return Refused(f"target {target} has no report", why=f"there is no {path}", hint=hint)
+        command = f"provision report {shlex.quote(str(simulated))}"
+        hint += f"; to view the sandbox's report, run `{command}`"
+    return Refused(f"target {target} has no report", why=f"{path} does not exist", hint=hint)

@@ -53,7 +53,7 @@ def _check(context: LintContext) -> Findings:
             if is_driven:
                 why = "Mounting Drive requires a browser, which `via: colab-cli` does not have."
             if is_outside:
-                why += " The files on a Drive are in MyDrive or Shareddrives below the mount point."
+                why += " The files on a Drive are in MyDrive or Shareddrives under the mount point."
             yield RULE.diagnostic(
                 f"{'.'.join(map(str, route))} is on Google Drive, which target {target.name} must "
                 "mount first",
@@ -61,10 +61,10 @@ def _check(context: LintContext) -> Findings:
                 severity=None if is_driven or is_outside or route[0] == "env" else Severity.INFO,
                 why=why,
                 help=(
-                    "run drive.mount in the first cell, or use a folder below /content and copy "
+                    "run drive.mount in the first cell, or use a folder under /content and copy "
                     "the results you want to keep"
                 ),
-                related=related_at(target.route, "used by this runtime"),
+                related=related_at(target.route, "target defined here"),
             )
 
 

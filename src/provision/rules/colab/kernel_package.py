@@ -47,7 +47,7 @@ def _check(context: LintContext) -> Findings:
             why=f"google-colab pins {row.package} exactly and imports it when the kernel starts; "
             "with a different version the kernel may not start again.",
             help=(
-                f"{fix.title}, loosen the package that needs a different version, or set "
+                f"{fix.title}, relax the requirement that excludes this version, or set "
                 f"`isolation: venv` on target {name}"
             ),
             related=system.related,

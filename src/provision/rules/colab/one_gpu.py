@@ -45,7 +45,7 @@ RULE = Rule(
     id="IMG026",
     name="colab-one-gpu",
     severity=Severity.ERROR,
-    sources=("googlecolab/google-colab-cli: its options select a type of GPU, not a number",),
+    sources=("googlecolab/google-colab-cli: its options select a GPU type, not a count",),
     check=_check,
     bad=examples(
         'gpu: T4:2\npython: "3.12"\npackages: []\ntargets:\n'

@@ -47,15 +47,16 @@ def _check(context: LintContext) -> Findings:
         for group in filter(None, groups):
             fix = request_fix(context, *group)
             replaced = " and ".join(
-                f"{change.requested} replaces {change.installed}" for change in group
+                f"{change.requested} replaces {change.package} {change.installed}"
+                for change in group
             )
             yield RULE.diagnostic(
                 f"target {system.target.name}: {replaced}, which Colab's kernel has already "
-                "loaded: a restart is needed",
+                "loaded, so a restart is required",
                 route_of_line(group),
                 why=(
                     "Until the restart, the old version is in memory and the new one is on "
-                    "disk, which causes errors such as: numpy.dtype size changed. A restart "
+                    "disk, which causes errors such as `numpy.dtype size changed`. A restart "
                     "interrupts Run all."
                 ),
                 help=(
@@ -74,7 +75,7 @@ RULE = Rule(
     sources=(
         "googlecolab/colabtools#5238",
         "googlecolab/colabtools#5204",
-        "googlecolab/colabtools at 3c07d776, _reprs.py: the imports of its kernel",
+        "googlecolab/colabtools at 3c07d776, _reprs.py: imports of the kernel",
     ),
     check=_check,
     bad=examples(

@@ -54,7 +54,7 @@ def _check(context: LintContext) -> Findings:
         else:
             fix = None
             help_text = (
-                f"no newer version has Python {python}: move to `python: "
+                f"no newer version has Python {python}; set `python: "
                 f'"{named_runtimes(context)[-1].minor}"`, or set `isolation: venv`'
             )
         when = "may have been removed around" if end <= today else "is offered until about"
@@ -64,7 +64,7 @@ def _check(context: LintContext) -> Findings:
             target.route_to("runtime"),
             why=(
                 "Colab offers each runtime version for about a year. After that, the notebook "
-                "opens on the newest version."
+                "opens with the newest version."
             ),
             help=help_text,
             fix=fix,

@@ -39,7 +39,7 @@ def _check(context: LintContext) -> Findings:
         fix = set_runtime_fix(context, target, newest)
         yield RULE.diagnostic(
             f"target {target.name}: `runtime: latest` changes every few weeks; the newest "
-            f"version that can be set is {newest}",
+            f"version that you can pin is {newest}",
             target.route_to("runtime"),
             why=(
                 "The packages of the runtime, and sometimes its Python, change even if the spec "
@@ -55,7 +55,7 @@ RULE = Rule(
     name="colab-runtime-moves",
     severity=Severity.INFO,
     sources=(
-        "googlecolab/backend-info, 698 lists of packages from 2022-09 to 2026-08",
+        "googlecolab/backend-info, 698 package lists from 2022-09 to 2026-08",
         "googlecolab/colabtools#6081",
     ),
     check=_check,

@@ -21,7 +21,7 @@ from provision.diagnostics import Severity
 from provision.facts.lazy_tables import load_zones
 from provision.kinds import ColabEnterpriseTarget
 from provision.rules.rule import Findings, LintContext, Rule, examples, related_at
-from provision.rules.text import format_list
+from provision.rules.text import format_alternatives
 
 
 def _check(context: LintContext) -> Findings:
@@ -33,25 +33,24 @@ def _check(context: LintContext) -> Findings:
             continue
         if card.name not in names:
             yield RULE.diagnostic(
-                f"{target.gpu_settings.gpu.type} is not known to be offered for Colab Enterprise "
-                "runtimes",
+                f"Colab Enterprise is not known to offer {target.gpu_settings.gpu.type}",
                 route,
                 severity=Severity.WARNING,
                 evidence=offered.evidence,
-                why="gcloud does not offer this GPU for a runtime template.",
-                help=f"use {format_list(names)}",
+                why="gcloud does not list this GPU for runtime templates.",
+                help=f"use {format_alternatives(names)}",
             )
             continue
         rows = [row for row in load_zones() if row.card == card.name]
         regions = sorted(row.region for row in rows)
         if rows and fields.region not in regions:
             yield RULE.diagnostic(
-                f"{fields.region} has no {target.gpu_settings.gpu.type} (as of "
+                f"{fields.region} does not offer {target.gpu_settings.gpu.type} (as of "
                 f"{rows[0].evidence.as_of})",
                 target.route_to("region"),
                 evidence=rows[0].evidence,
-                why="A runtime cannot be created there, whatever the quota.",
-                help=f"use a region such as {format_list(regions[:3])}",
+                why="A runtime cannot be created there, regardless of the quota.",
+                help=f"use a region such as {format_alternatives(regions[:3])}",
                 related=related_at(route, "GPU set here"),
             )
 

@@ -80,7 +80,7 @@ def _check_gpu(
             f"{machine.name} has {machine.gpus:g} x {machine.card}, but no GPU is requested",
             route,
             evidence=machine.evidence,
-            why="For such a machine, the template must request the GPUs.",
+            why="A template with this machine type must also request its GPUs.",
             help=(
                 f"set `gpu: {machine.card}`, or a machine type without a GPU, such as e2-standard-8"
             ),

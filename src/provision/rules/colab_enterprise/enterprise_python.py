@@ -32,7 +32,7 @@ def _check(context: LintContext) -> Findings:
             continue
         yield RULE.diagnostic(
             f"target {target.name}: Python {python} is requested, but Colab Enterprise is only "
-            f"known to offer {', '.join(known)}",
+            f"known to offer Python {', '.join(known)}",
             ("python",),
             why="Google does not publish the contents of these runtimes.",
             help=(

@@ -86,7 +86,7 @@ def _check(context: LintContext) -> Findings:
                 evidence=offer.evidence,
                 why=why,
                 help=f"{_cheaper_alternative(target, suitable, offer, limit)}, or raise the limit "
-                f"to {math.ceil(round(offer.dollars * 100, 4)) / 100:.2f}",
+                f"to ${math.ceil(round(offer.dollars * 100, 4)) / 100:.2f}",
                 related=related,
             )
         elif unknown:

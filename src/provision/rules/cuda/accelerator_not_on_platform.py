@@ -56,8 +56,8 @@ def _check(context: LintContext) -> Findings:
             continue
         elif target.card and target.card.host and target.card.host not in target.platforms:
             yield RULE.diagnostic(
-                f"{target.card.name} exists only in {target.card.host} machines, but the platforms "
-                f"are {listed}",
+                f"{target.card.name} is available only in {target.card.host} machines, but the "
+                f"platforms are {listed}",
                 route,
                 evidence=target.card.evidence,
                 why="Wheels for a different processor architecture cannot be installed.",
@@ -83,14 +83,14 @@ def _cuda_findings(target: TargetFacts, related: tuple[RelatedLocation, ...]) ->
             f"{' and '.join(macs)}",
             settings.gpu_route,
             severity=severity,
-            why="On macOS the lock selects a build without CUDA, and torch.cuda.is_available() is "
-            "false.",
+            why="On macOS, the lock selects a build without CUDA, and torch.cuda.is_available() "
+            "returns False.",
             help=help_text,
             related=related,
         )
     if WINDOWS in target.platforms:
         yield RULE.diagnostic(
-            f"`gpu: {settings.gpu}` is requested, but the facts have no CUDA builds of torch for "
+            f"`gpu: {settings.gpu}` is requested, but the facts list no CUDA builds of torch for "
             f"{WINDOWS}",
             settings.gpu_route,
             severity=Severity.UNKNOWN,

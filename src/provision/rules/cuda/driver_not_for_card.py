@@ -96,7 +96,7 @@ def _early_image_findings(context: LintContext, target: TargetFacts, card: Card)
                 target.route_to("image"),
                 severity=_severity(context, card),
                 evidence=change.evidence,
-                why="Before that date the driver supported no GPU older than Turing.",
+                why="Before that date, the driver did not support GPUs older than Turing.",
                 help=f"use an image from {change.since} or later, or a different GPU",
                 related=related_gpu(target),
             )

@@ -48,7 +48,7 @@ def _check(context: LintContext) -> Findings:
         other = describe_image_with_driver(context, query.target, floor or "")
         yield RULE.diagnostic(
             f"torch {option.release.release} for CUDA {option.cuda} requires driver {floor} or "
-            f"newer, but the driver of image {image.family} is not published",
+            f"newer, but the driver version of image {image.family} is not published",
             query.target.route_to("image"),
             why=(
                 "With an older driver, torch reports `The NVIDIA driver on your system is too "

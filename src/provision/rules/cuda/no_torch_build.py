@@ -38,7 +38,7 @@ def _check(context: LintContext) -> Findings:
         if cuda in ("auto", "none") or not confidence.isdisjoint(("high", "medium")):
             continue
         verb, severity = "has", None
-        why = "The PyTorch index for this CUDA version does not contain such a release."
+        why = "The PyTorch index for this CUDA version does not contain a matching build."
         if releases.includes_newer:
             severity = Severity.UNKNOWN
             why += " Releases newer than the facts may have one."
@@ -47,10 +47,10 @@ def _check(context: LintContext) -> Findings:
         help_text = f'set `cuda: "{built[-1]}"` or `cuda: auto`'
         others = [row.release for row in context.facts.torch if flavour in row.builds]
         if others:
-            help_text += f", or use torch {format_versions(others)}, built for CUDA {cuda}"
+            help_text += f", or use torch {format_versions(others)}, which has CUDA {cuda} builds"
         yield RULE.diagnostic(
-            f"{releases.requested} {verb} no build for CUDA {cuda}: {newest.release} was built for "
-            f"CUDA {', '.join(built)}",
+            f"{releases.requested} {verb} no build for CUDA {cuda}; torch {newest.release} was "
+            f"built for CUDA {', '.join(built)}",
             route,
             severity=severity,
             why=why,

@@ -69,7 +69,7 @@ def _check(context: LintContext) -> Findings:
         requires = "requires"
         why = (
             "torch reports `The NVIDIA driver on your system is too old`, and "
-            "torch.cuda.is_available() is false."
+            "torch.cuda.is_available() returns False."
         )
         if obstacle.kind is IncompatibilityKind.PTX_NEEDS_DRIVER:
             requires = f"has only PTX for {query.card.name}, which requires"

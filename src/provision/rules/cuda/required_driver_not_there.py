@@ -40,11 +40,11 @@ def _check(context: LintContext) -> Findings:
         if has_version_in_range(specifiers, driver.value, below):
             continue
         help_text = (
-            f"relax the requirement on this target, for example `requires: {{driver: "
+            f"relax the requirement for this target, for example `requires: {{driver: "
             f'">={branch}"}}`'
         )
         if target.image:
-            help_text = "use an image with such a driver, or relax the requirement"
+            help_text = "use an image with a matching driver, or relax the requirement"
         yield RULE.diagnostic(
             f"`requires.driver: {requirement.text}` does not match driver {driver.value} on "
             f"{driver.provider}",

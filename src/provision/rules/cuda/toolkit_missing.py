@@ -35,13 +35,14 @@ def _check(context: LintContext) -> Findings:
     cudas = (wheel_cuda_at(context, target) for target in targets)
     cuda = next((cuda for cuda in cudas if cuda in context.facts.toolkits), None)
     toolkit = f"CUDA toolkit {cuda}" if cuda else "a CUDA toolkit of torch's major CUDA version"
-    names = ", ".join(target.name for target in targets)
+    names = " and ".join(target.name for target in targets)
+    where = f"target {names}" if len(targets) == 1 else f"targets {names}"
     for route, package in package_lines(context):
         row = context.facts.source_only.get(package.key)
         if not package.is_built or row is None or "nvcc" not in row.needs:
             continue
         yield RULE.diagnostic(
-            f"{package.key} is built with nvcc, but target {names} is not known to have nvcc",
+            f"{package.key} is built with nvcc, which is not known to be installed on {where}",
             route,
             why=(
                 "The torch wheels do not include a compiler. Without one, the build fails with: "

@@ -47,7 +47,7 @@ def _check(context: LintContext) -> Findings:
         if is_dropped:
             severity = toolkit.evidence.cap_severity(Severity.ERROR)
         else:
-            why += " Only PTX for an older capability could work."
+            why += " Only PTX for an older compute capability could work."
         cudas = [row.cuda for row in known if _makes_code_for(context, row, card)]
         wheels = wheel_cuda_at(context, target) or ""
         same = [cuda for cuda in cudas if major_version(cuda) == major_version(wheels)] or cudas

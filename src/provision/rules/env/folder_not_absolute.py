@@ -30,9 +30,9 @@ def _check(context: LintContext) -> Findings:
         if row is None or not value or (problem := _problem(row, value)) is None:
             continue
         yield RULE.diagnostic(
-            f"{name} is {value}: {problem}",
+            f"{name} is {value}, but {problem}",
             ("env", name),
-            why=f"The variable names the folder for {row.holds}; its path is used as written.",
+            why=f"The variable sets the folder for {row.holds}; its value is used as written.",
             help="use an absolute path, such as /home/jupyter/cache",
         )
 

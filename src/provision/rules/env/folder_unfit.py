@@ -3,7 +3,7 @@
 ## What it does
 
 Checks, for every target, the paths in HF_HOME, TMPDIR and other variables that name folders for
-models, data sets and temporary files.
+models, datasets and temporary files.
 
 ## Why
 
@@ -52,7 +52,7 @@ def _check(context: LintContext) -> Findings:
                 f"{name} is {path}, which {what} on target {target.name}",
                 ("env", name),
                 severity=severity,
-                why=f"The variable names the folder for {row.holds}, which take up gigabytes.",
+                why=f"The variable sets the folder for {row.holds}, which can take up gigabytes.",
                 help=(
                     f"set it to {proposed}, or remove the variable to use the home folder of "
                     "each target"
@@ -67,7 +67,7 @@ def _find_problem(
 ) -> tuple[Severity | None, str] | None:
     is_workbench = isinstance(target.target, WorkbenchTarget)
     if is_in_memory(path):
-        return None, "is in memory and takes RAM"
+        return None, "is in memory and uses RAM"
     if is_within(path, COLAB_HOME) and (is_workbench or isinstance(target.target, LocalTarget)):
         return None, "exists only on Colab"
     if not is_workbench or is_within(path, WORKBENCH_HOME):

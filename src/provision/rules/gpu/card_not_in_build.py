@@ -120,7 +120,7 @@ def _missing_code_finding(
     bound = _bound_fix(context, query)
     return RULE.diagnostic(
         f"{subject} code for {card.name} (compute capability {card.cc}): {which} was built for "
-        f"{' '.join(build.sm)}" + (f" and PTX {build.ptx}" if build.ptx else ""),
+        f"{', '.join(build.sm)}" + (f" and PTX {build.ptx}" if build.ptx else ""),
         bound[0] if bound else query.cuda_route,
         severity=severity,
         evidence=card.evidence,

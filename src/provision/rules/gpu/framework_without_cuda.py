@@ -55,7 +55,7 @@ def _check(context: LintContext) -> Findings:
         f"{package.requirement} is requested without its CUDA packages, but a target has a GPU",
         line[0],
         severity=None if listed else Severity.WARNING,
-        why="The package installs and imports, but computes on the CPU.",
+        why="The package can be installed and imported, but it uses only the CPU.",
         help=f"use {advice}",
         related=related_at(route, "GPU requested here"),
     )

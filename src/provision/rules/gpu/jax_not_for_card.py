@@ -48,11 +48,11 @@ def _check(context: LintContext) -> Findings:
         newest = rows[-1]
         message = (
             f"{package.description} has no code for {unfit.description}: jax-cuda{cuda}-plugin "
-            f"{newest.release} was built for {' '.join(newest.sm)} and PTX {newest.ptx}"
+            f"{newest.release} was built for {', '.join(newest.sm)} and PTX {newest.ptx}"
         )
         why = (
-            "jax installs and imports. Its kernels for random numbers and linear algebra, and the "
-            "CUDA libraries that it uses, do not run on this GPU."
+            "jax can be installed and imported. Its kernels for random numbers and linear algebra, "
+            "and the CUDA libraries that it uses, do not run on this GPU."
         )
         severity = newest.evidence.cap_severity(Severity.ERROR)
         if unfit.has_ptx:

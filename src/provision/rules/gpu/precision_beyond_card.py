@@ -50,7 +50,7 @@ def _check(context: LintContext) -> Findings:
         if card is None or require_version(card.cc) >= require_version(needed):
             continue
         severity = None
-        why = "This precision does not run on the GPU."
+        why = "The GPU does not support this precision."
         if precision is Precision.BF16:
             why = _refusal(context, card)
             if not why:

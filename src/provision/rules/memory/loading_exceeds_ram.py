@@ -14,7 +14,7 @@ exit code 137 or a restarted notebook kernel, and without a traceback.
 
 ## How to fix
 
-Use a machine type or shape with more RAM, or load the weights in 16 bits and directly to the GPU.
+Use a machine type or shape with more RAM, or load the weights in 16 bits and directly onto the GPU.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def _check(context: LintContext) -> Findings:
             ("training", "model", "parameters"),
             severity=Severity.WARNING,
             why="Linux kills a process that runs out of RAM, without a traceback.",
-            help='load with dtype="auto" and device_map, which reads 2 bytes per parameter '
-            "directly to the GPU, or use a machine with more RAM",
+            help='load with dtype="auto" and device_map, which loads 2 bytes per parameter '
+            "directly onto the GPU, or use a machine with more RAM",
             related=related_if_written(context, ram.route, "machine requested here"),
         )
 

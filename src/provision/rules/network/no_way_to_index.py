@@ -31,8 +31,8 @@ def _check(context: LintContext) -> Findings:
             f"target {target.name} has no public IP, no Cloud NAT and no mirror to install from",
             target.route,
             at=RoutePart.KEY,
-            why="Private Google Access reaches only Google's services: uv cannot download a "
-            "package from PyPI.",
+            why="Private Google Access reaches only Google's services, so uv cannot download "
+            "packages from PyPI.",
             help=(
                 "set `nat: true` if the subnet has Cloud NAT, or `mirrors: {pypi: "
                 "https://REGION-python.pkg.dev/PROJECT/REPOSITORY/simple}`"

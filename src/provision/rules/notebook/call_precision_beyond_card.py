@@ -50,7 +50,7 @@ def _check(context: NotebookContext) -> Findings:
                     evidence=card.evidence,
                     why="torch reports bf16 as supported, but emulates it, which is slow."
                     if is_slow
-                    else "This precision does not run on the GPU.",
+                    else "The GPU does not support this precision.",
                     help="use fp16, or a newer GPU",
                 )
                 break

@@ -41,7 +41,8 @@ def _check(context: NotebookContext) -> Findings:
             if request.local:
                 requested += f" (build {request.local})"
             yield RULE.diagnostic(
-                f"{requested} replaces torch {Version(installed)}, preinstalled on {place.name}",
+                f"{requested} replaces torch {Version(installed)}, which is preinstalled on "
+                f"{place.name}",
                 request.span,
                 why=(
                     "Packages built for the preinstalled torch fail to import with a different "

@@ -45,7 +45,7 @@ def _check(context: NotebookContext) -> Findings:
                 request.span,
                 why=(
                     "Until the kernel is restarted, the old version is in memory and the new "
-                    "one is on disk, which causes errors such as: numpy.dtype size changed."
+                    "one is on disk, which causes errors such as `numpy.dtype size changed`."
                 ),
                 help=f"use {request.name}=={installed}, or restart the kernel after this cell",
             )
@@ -59,7 +59,7 @@ RULE = Rule(
     sources=(
         "googlecolab/colabtools#5238",
         "googlecolab/colabtools#5204",
-        "googlecolab/colabtools at 3c07d776, _reprs.py: the imports of its kernel",
+        "googlecolab/colabtools at 3c07d776, _reprs.py: imports of the kernel",
     ),
     check=_check,
     bad=(

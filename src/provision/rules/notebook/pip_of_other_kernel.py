@@ -46,7 +46,7 @@ def _check(context: NotebookContext) -> Findings:
             f"!{install.program} uses the pip of the shell, but the kernel is in a conda "
             "environment",
             install.span,
-            why="The packages may be installed in a different environment than the kernel's.",
+            why="The packages may be installed in an environment other than the kernel's.",
             help="use `%pip install`, which runs the pip of the kernel",
             fix=fix,
         )

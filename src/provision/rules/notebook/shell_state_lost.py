@@ -37,7 +37,7 @@ def _check(context: NotebookContext) -> Findings:
             continue
         instead = _INSTEAD[name]
         yield RULE.diagnostic(
-            f"!{name} has no effect after its line",
+            f"!{name} has no effect on later lines",
             command.span,
             why="Each line that begins with ! runs in a new shell.",
             help=f"use {instead}" if instead else "put the commands that need it on the same line",

@@ -32,7 +32,7 @@ def _check(context: LintContext) -> Findings:
             f"{package.key} is listed twice: {other} and {package.requirement}",
             route,
             why="Only one version can be installed.",
-            help="merge the lines into one line that has all the version bounds",
+            help="merge the lines into one line with all version bounds",
             related=related_at(where, "first listed here"),
         )
 

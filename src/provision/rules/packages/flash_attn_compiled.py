@@ -76,7 +76,7 @@ def _check(context: LintContext) -> Findings:
             "version."
         )
         + (" A newer release may have wheels." if newer else ""),
-        help=f"use torch {wheels.torch_last}.* on Python "
+        help=f"use torch {wheels.torch_last}.* with Python "
         f"{wheels.pythons[-1] if wheels.pythons else context.spec.python}, or remove flash-attn",
         related=related_at(releases.route, "torch requested here"),
     )

@@ -47,7 +47,7 @@ RULE = Rule(
     name="index-without-tls",
     severity=Severity.WARNING,
     sources=(
-        "pip documentation, --trusted-host: a host without HTTPS is not trusted by itself",
+        "pip documentation, --trusted-host: a host without HTTPS is not trusted by default",
         "uv documentation, allow-insecure-host",
     ),
     check=_check,

@@ -79,7 +79,7 @@ def _check(context: LintContext) -> Findings:
                 f"{target.gpu_settings.gpu.type} has {target.card.cc}",
                 origin_route(context, packages[name], route),
                 evidence=floor.evidence,
-                why="The package installs and imports, but fails when you use it"
+                why="The package can be installed and imported, but fails when it is used"
                 + (f" ({floor.what})." if floor.what else "."),
                 help=f"use {advice}, or remove {name}",
                 related=related_at(route, "GPU requested here"),

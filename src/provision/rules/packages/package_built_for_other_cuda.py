@@ -61,8 +61,8 @@ from provision.rules.rule import (
 from provision.rules.torch_builds import LINUX_PLATFORMS
 
 _EFFECTS = {
-    "import": "Its import fails: it loads",
-    "kernels": "Its compiled code cannot be used, as it loads",
+    "import": "Its import fails, because it loads",
+    "kernels": "Its compiled code cannot be used, because it loads",
 }
 
 

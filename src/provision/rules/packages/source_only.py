@@ -83,7 +83,7 @@ def _own_findings(context: LintContext, route: Route, package: Package) -> Findi
             route,
             evidence=known.evidence,
             why=_describe_build(package.key, compiles=known.compiles),
-            help="set build: true" + (", or request a newer release" if known.wheels else ""),
+            help="set `build: true`" + (", or request a newer release" if known.wheels else ""),
             fix=unsafe_fix("allow building it", _allow_build_edit(context, route, package)),
         )
 
@@ -116,8 +116,8 @@ def _is_declared(context: LintContext, name: str) -> bool:
 
 def _describe_build(name: str, *, compiles: bool) -> str:
     if compiles:
-        return f"{name} contains code to compile: its build needs a compiler."
-    return f"{name} is pure Python: its build needs no compiler."
+        return f"{name} contains code to compile, so its build needs a compiler."
+    return f"{name} is pure Python, so its build does not need a compiler."
 
 
 def _allow_build_edit(

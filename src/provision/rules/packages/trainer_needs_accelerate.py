@@ -51,8 +51,8 @@ from provision.rules.rule import (
 from provision.spec import Package
 
 WHY = (
-    "Trainer fails without this release of accelerate or a newer one. Installers do not notice, "
-    "because accelerate is only an extra of transformers."
+    "Trainer fails without this release of accelerate or a newer one. Installers do not check "
+    "this, because accelerate is only an optional dependency of transformers."
 )
 
 
@@ -131,8 +131,8 @@ def _resolved_findings(
     requirement = f"accelerate>={floor.version}"
     if installed is None:
         yield RULE.diagnostic(
-            f"Trainer in {releases.requested} needs {requirement}, but accelerate is not in the "
-            "resolved set",
+            f"Trainer in {releases.requested} needs {requirement}, but accelerate is not among the "
+            "resolved packages",
             releases.route,
             why=WHY,
             help=f"add {requirement} to `packages`",

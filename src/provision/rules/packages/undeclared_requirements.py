@@ -49,7 +49,7 @@ def check_undeclared(
             severity=severity,
             why=f"{need.effect[0].upper()}{need.effect[1:]}.",
             help=f"use {requirement}{newer}",
-            related=related_at(package.route, f"{package.name} allowed here")
+            related=related_at(package.route, f"{package.name} requested here")
             if other.package and package.package
             else (),
             fix=set_version_fix(context, other, need.specifier),
@@ -65,7 +65,8 @@ def check_undeclared(
             f"spec keeps {need.of} below {need.specifier.lstrip('<=')}",
             other.route if other else package.route,
             severity=Severity.WARNING,
-            why=f"The resolver chooses the newest {need.of} allowed; then {need.effect}.",
+            why=f"The resolver chooses the newest allowed {need.of}. "
+            f"{need.effect[0].upper()}{need.effect[1:]}.",
             help=f"add {requirement}{newer}",
             related=related_line(package) if other else (),
             fix=fix,

@@ -108,13 +108,13 @@ def _floating_finding(
         return
     bound = sort_specifiers(f"{package.specifiers},<{broken.below}".strip(","))
     yield rule.diagnostic(
-        f"the newest {name} that {package.description} admits, {broken.release}, needs "
+        f"the newest {name} that {package.description} allows, {broken.release}, needs "
         f"{window.of}{window.specifier}, but {other.description} is requested",
         package.route,
         severity=Severity.WARNING,
         why=(
-            f"{name} does not declare this, so the resolver may choose {broken.release}; then "
-            f"{window.effect}."
+            f"{name} does not declare this, so the resolver may choose {broken.release}. "
+            f"{window.effect[0].upper()}{window.effect[1:]}."
         ),
         help=f"use {name}{bound}, or {window.of}{window.specifier}",
         related=related_line(other),

@@ -59,7 +59,7 @@ def _check(context: LintContext) -> Findings:
             f"paths.{folder.key} ({folder.path}) on target {folder.target.name} {how}",
             folder.route,
             severity=severity,
-            why="Its name suggests that the folder is for results, which would be lost.",
+            why="The folder's name suggests that it is for results, which would be lost.",
             help=help_text,
             related=related_at(folder.target.route, "target defined here"),
             fix=override_fix(folder, kept),
@@ -71,7 +71,7 @@ def _find_loss(folder: DeclaredFolder) -> tuple[Severity | None, str] | None:
     path = folder.path
     target = folder.target.target
     if is_in_memory(path):
-        return None, "is in memory: it takes RAM and is lost when the machine stops"
+        return None, "is in memory, so it uses RAM and is lost when the machine stops"
     if isinstance(target, ColabTarget):
         return (
             None

@@ -81,7 +81,7 @@ def _no_wheel_finding(
         help_text += f" and Python {pythons[-1]}"
     return RULE.diagnostic(
         f"{releases.requested} has no wheel for {platform}; the last release that has one is "
-        f"torch {last.release}, for {format_versions(pythons)}",
+        f"torch {last.release}, for Python {format_versions(pythons)}",
         releases.route,
         evidence=newest.evidence,
         why="torch is published only as wheels, so it cannot be installed there.",

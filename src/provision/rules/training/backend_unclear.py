@@ -47,7 +47,7 @@ def _check(context: LintContext) -> Findings:
             )
     elif variable is not None and variable not in BACKENDS:
         yield RULE.diagnostic(
-            f"{VARIABLE}: {variable[:40]} is not a backend that can be verified",
+            f"{VARIABLE}={variable[:40]} is not a backend that can be verified",
             where,
             why="The verification trains with tensorflow, jax or torch.",
             help=f"set {VARIABLE} to {', '.join(BACKENDS)}, or remove it",
@@ -56,7 +56,7 @@ def _check(context: LintContext) -> Findings:
         yield RULE.diagnostic(
             f"`backend: {declared}` contradicts {VARIABLE}={variable}",
             backend,
-            why="Programs would use the backend in the variable.",
+            why="Programs would use the backend that the variable sets.",
             help=f"remove {VARIABLE}, or set both to the same backend",
             related=related_at(where, "set here"),
         )
@@ -71,7 +71,7 @@ def _check(context: LintContext) -> Findings:
             if "training" not in spec.model_fields_set:
                 edit = Insert((), "training", f"{{backend: {listed[0]}}}")
             yield RULE.diagnostic(
-                f"Keras can compute with {' and '.join(listed)}, but none of them is chosen",
+                f"Keras can use {' and '.join(listed)}, but no backend is selected",
                 ("packages",),
                 severity=Severity.WARNING,
                 why=(

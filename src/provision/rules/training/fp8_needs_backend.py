@@ -45,7 +45,7 @@ def _check(context: LintContext) -> Findings:
         f"{context.package_list}",
         ("training", "precision"),
         why=(
-            "accelerate trains in fp8 with one of these packages, and fails if neither is "
+            "accelerate needs one of these packages to train in fp8, and fails if neither is "
             "installed."
         ),
         help="add torchao to `packages`, or set `precision: bf16`",

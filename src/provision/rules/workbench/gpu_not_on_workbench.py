@@ -20,7 +20,7 @@ from provision.diagnostics import Severity
 from provision.kinds import WorkbenchTarget
 from provision.rules.examples import example_spec
 from provision.rules.rule import Findings, LintContext, Rule, example, examples
-from provision.rules.text import format_list
+from provision.rules.text import format_alternatives
 from provision.rules.workbench_instances import UNAVAILABLE_STATUS, is_available, related_kind
 
 
@@ -38,7 +38,7 @@ def _check(context: LintContext) -> Findings:
                 f"{card.name} {UNAVAILABLE_STATUS.get(card.status, 'is not offered by Workbench')}"
             )
             near = [other.name for other in offered if other.memory_gb >= card.memory_gb]
-            help_text = f"use {format_list(near[:3] or [offered[-1].name])}"
+            help_text = f"use {format_alternatives(near[:3] or [offered[-1].name])}"
         else:
             continue
         yield RULE.diagnostic(

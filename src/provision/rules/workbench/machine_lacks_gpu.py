@@ -48,7 +48,7 @@ def _check(context: LintContext) -> Findings:
                 f"{settings.gpu.type}",
                 route,
                 severity=Severity.WARNING,
-                why="You pay for the GPU, but nothing uses it: the lock selects CPU builds.",
+                why="You pay for the GPU, but do not use it, because the lock selects CPU builds.",
                 help=(
                     f"set `gpu: {machine.card}`, or a machine type without a GPU, such as "
                     "n2-standard-8"
@@ -66,7 +66,8 @@ def _check(context: LintContext) -> Findings:
         near = nearest_machine(machines, machine)
         fix = set_field_fix(context, route, near.name) if near else None
         help_text = (
-            f"there is no Workbench machine type with {count} x {card.name}; use a different number"
+            f"there is no Workbench machine type with {count} x {card.name}; use a different "
+            "number of GPUs"
         )
         yield RULE.diagnostic(
             f"{count} x {card.name} is requested, but {machine.name} {problem}",

@@ -22,7 +22,7 @@ from provision.facts.machines import find_machines, unavailability_reason
 from provision.kinds import WorkbenchTarget
 from provision.rules.examples import example_spec
 from provision.rules.rule import Findings, LintContext, Rule, example, examples
-from provision.rules.text import format_list
+from provision.rules.text import format_alternatives
 from provision.rules.workbench_instances import available_gpu_counts
 
 
@@ -45,7 +45,7 @@ def _check(context: LintContext) -> Findings:
             target.route_to("machine_type"),
             evidence=machine.evidence,
             why="Google Cloud refuses to create such a Workbench instance.",
-            help=f"{reserve}use {format_list(others) or 'another GPU'}",
+            help=f"{reserve}use {format_alternatives(others) or 'another GPU'}",
         )
 
 

@@ -77,7 +77,7 @@ def _check(context: LintContext) -> Findings:
         total = len("".join((*metadata, *metadata.values())).encode())
         if total >= ALL_BYTES:
             yield RULE.diagnostic(
-                f"the size of the metadata is {total / 1024:.1f} KiB, but must be smaller than "
+                f"the metadata is {total / 1024:.1f} KiB in size, but must be smaller than "
                 f"{ALL_BYTES // 1024} KiB",
                 target.route_to("metadata"),
                 why=rejected,

@@ -30,7 +30,7 @@ def _check(context: LintContext) -> Findings:
     for target, fields in context.targets_of(WorkbenchTarget):
         if context.spec.cuda_toolkit is not None:
             yield RULE.diagnostic(
-                "this version of provision does not install "
+                "this version of provision does not support "
                 f"`cuda_toolkit: {context.spec.cuda_toolkit}` on an instance",
                 ("cuda_toolkit",),
                 severity=shared_field_severity(context),

@@ -67,8 +67,8 @@ def _check(context: LintContext) -> Findings:
                 message,
                 target.route_to(*route),
                 why=(
-                    "It can only be used in its own region; Google Cloud rejects an instance in "
-                    "a different region."
+                    f"A {what} can only be used in its own region; Google Cloud rejects an "
+                    "instance in a different region."
                 ),
                 help=help_text,
                 related=related_at(

@@ -24,7 +24,7 @@ from provision.facts.schema_platforms import CardZones
 from provision.kinds import WorkbenchTarget
 from provision.rules.examples import example_spec
 from provision.rules.rule import Findings, LintContext, Rule, examples, related_gpu
-from provision.rules.text import format_list
+from provision.rules.text import format_alternatives
 from provision.rules.workbench_instances import is_available
 
 
@@ -43,7 +43,7 @@ def _check(context: LintContext) -> Findings:
         for index in without if rows else ():
             evidence = next(iter(rows.values())).evidence
             severity = None
-            why = "An instance with this GPU cannot be created there, whatever the quota."
+            why = "An instance with this GPU cannot be created there, regardless of the quota."
             if len(without) < len(zones):
                 severity = Severity.WARNING
                 why += " The next zone in the list is tried instead."
@@ -54,7 +54,7 @@ def _check(context: LintContext) -> Findings:
                 severity=severity,
                 evidence=evidence,
                 why=why,
-                help=f"use {format_list(_nearest_zones(zones[index], rows))}",
+                help=f"use {format_alternatives(_nearest_zones(zones[index], rows))}",
                 related=related_gpu(target),
             )
 

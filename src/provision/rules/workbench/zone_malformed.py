@@ -21,7 +21,7 @@ from provision.facts.machines import REGION_PATTERN, ZONE_PATTERN
 from provision.kinds import WorkbenchTarget
 from provision.rules.examples import example_spec
 from provision.rules.rule import Findings, LintContext, Rule, examples
-from provision.rules.text import format_list, json_quote
+from provision.rules.text import format_alternatives, json_quote
 from provision.spelling import nearest_word
 
 
@@ -31,7 +31,7 @@ def _check(context: LintContext) -> Findings:
         for index, zone in enumerate(fields.zones):
             if ZONE_PATTERN.fullmatch(zone):
                 continue
-            near = format_list(_zones_like(zone, card))
+            near = format_alternatives(_zones_like(zone, card))
             problem = "a region, not a zone" if REGION_PATTERN.fullmatch(zone) else "not a zone"
             yield RULE.diagnostic(
                 f"{json_quote(zone)} is {problem}",

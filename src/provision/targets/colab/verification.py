@@ -66,7 +66,7 @@ def verify_on_colab(
         raise Refused(
             f"an earlier run of {earlier.address} was interrupted",
             why="a new run would lose track of that run's Colab session",
-            hint=f"resume it: {context.command('apply')}",
+            hint=f"resume it with `{context.command('apply')}`",
         )
     kept = SessionRecord.find(journal.state, context.address)
     if kept is not None:

@@ -50,7 +50,7 @@ def pack_probe_for_check(
         selected.id == name and is_applicable(selected.check, expected)
         for selected in select_checks(expected, frozenset({name}))
     ):
-        hint = "pass the report's spec and target"
+        hint = "pass the report's spec (--spec SPEC --target NAME)"
         raise Refused(
             f"the expectations do not include {name}",
             why=f"their tier is {expected.tier.value}, and they contain nothing for this check",

@@ -72,8 +72,8 @@ def _formats(given: JudgeInput) -> Judgement:
         f"the card does not support {precision}, only {', '.join(['fp32', *observed])}",
         precision,
         observed,
-        f"{precision} needs compute capability {_LEAST.get(precision, '7.0')}; on older cards "
-        "torch emulates bf16, which is many times slower",
+        f"{precision} requires compute capability {_LEAST.get(precision, '7.0')} or higher; on "
+        "older cards torch emulates bf16, which is many times slower",
         "declare `precision: fp16` or `precision: fp32`, or use a newer card",
     )
 
@@ -84,7 +84,7 @@ def _flags(given: JudgeInput) -> Judgement:
         changed = {name: value for name, value in changed.items() if value != "tf32"}
     if not changed:
         return passes(
-            "torch has its default flags",
+            "torch uses its default flags",
             "default flags",
             "default flags",
         )
@@ -133,18 +133,19 @@ def _attention(given: JudgeInput) -> Judgement:
     if wrong:
         name = next(iter(wrong))
         return fails(
-            f"the {name} backend is wrong: relative error {errors[name][0]} (math backend: "
-            f"{reference[0]})",
+            f"the {name} backend returns wrong results: relative error {errors[name][0]} (math "
+            f"backend: {reference[0]})",
             reference,
             errors[name],
-            "there is a faulty kernel in this torch or its cuDNN, or the card is faulty",
-            "verify again; if the error persists, use a different torch, then a different machine",
+            "a kernel in this torch or its cuDNN is faulty, or the card is faulty",
+            "verify again; if the error persists, try a different torch version, then a different "
+            "machine",
             ATTENTION,
         )
     source = f"{ATTENTION.value:g} {ATTENTION.unit}: {ATTENTION.source}"
     bound = Threshold(ATTENTION.value * reference[0], "relative Frobenius error", source)
     return passes(
-        f"attention agrees with float64: {', '.join(sorted(errors))}",
+        f"attention results agree with float64: {', '.join(sorted(errors))}",
         dict.fromkeys(errors, bound.value),
         {name: pair[0] for name, pair in sorted(errors.items())},
         bound,

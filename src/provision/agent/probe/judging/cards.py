@@ -161,7 +161,8 @@ def _of_a_part(judged: Judgement, size: int, needed: int | None) -> Judgement:
     """Judge a part of a card by the spec's minimum: it may be smaller than the whole card."""
     if needed is not None and size >= needed * VRAM_SHARE:
         return passes(
-            f"{format_bytes(size)} in a MIG partition of a card, {format_bytes(needed)} required",
+            f"{format_bytes(size)} of GPU memory in a MIG partition, {format_bytes(needed)} "
+            "required",
             needed,
             size,
         )
@@ -190,7 +191,7 @@ def _enough(given: JudgeInput, size: int, needed: int | None) -> Judgement:
             "required",
             needed,
             size,
-            "the GPU is smaller, or is a MIG partition",
+            "the GPU is a smaller model or a MIG partition",
             "use a GPU with more memory, or lower `requires.vram`",
             required,
         )
@@ -292,8 +293,8 @@ def _kernel_log(given: JudgeInput) -> Judgement:
         )
     others = f", other Xids: {format_list([str(xid) for xid in observed])}" if observed else ""
     return passes(
-        f"no GPU fault since the machine was started{others}",
-        "no GPU fault",
+        f"no GPU faults since the machine was started{others}",
+        "no GPU faults",
         observed or "none",
     )
 
@@ -309,7 +310,7 @@ def _diagnosis(given: JudgeInput) -> Judgement:
             f"dcgmi diag -r {level}: {format_list(failed, 3)}",
             [],
             failed,
-            "NVIDIA's diagnosis found a fault",
+            "NVIDIA's diagnostics found a fault",
             "follow the advice in its message; if the fault persists, use another machine",
         )
     return passes(

@@ -82,8 +82,8 @@ def _opens(given: JudgeInput) -> Judgement:
             text,
             required,
             names,
-            "the variable lists a different number of GPUs than the spec declares",
-            "list the declared number of GPUs in the variable, or unset it",
+            "CUDA_VISIBLE_DEVICES lists a different number of GPUs than the spec declares",
+            "list the declared number of GPUs in CUDA_VISIBLE_DEVICES, or unset it",
         )
     if observed != max(given.expected.gpu_count, 1):
         return fails(
@@ -129,7 +129,7 @@ def _version(given: JudgeInput) -> Judgement:
     message = f"driver {observed} does not satisfy {unfit}, which torch for {flavour} requires"
     if given.get("gpu.available"):
         return warns(
-            f"{message}, but torch can compute anyway",
+            f"{message}, but torch can use the GPU anyway",
             unfit,
             observed,
             "a compatibility package (cuda-compat) takes the place of a newer driver",
@@ -213,7 +213,7 @@ def _memory_errors(given: JudgeInput) -> Judgement:
             "ask the host's administrator to run `nvidia-smi -q -d ECC`; M02 (tier quick) tests "
             "the memory itself",
         )
-    return passes(f"no uncorrected errors{_of_repairs(seen)}", 0, 0)
+    return passes(f"no uncorrected memory errors{_of_repairs(seen)}", 0, 0)
 
 
 def _of_repairs(seen: Mapping[str, Sequence[Any]]) -> str:
@@ -266,7 +266,7 @@ def _others(given: JudgeInput) -> Judgement:
     if used > bound.value:
         pids = sorted({pid for processes in given.get("nvml.holders", []) for pid in processes})
         return fails(
-            f"{format_bytes(used)} of {format_bytes(total)} of the card's memory is in use",
+            f"{format_bytes(used)} of {format_bytes(total)} of GPU memory is in use",
             0,
             used,
             "another program or notebook is using "
@@ -275,7 +275,7 @@ def _others(given: JudgeInput) -> Judgement:
             bound,
         )
     return passes(
-        f"{format_bytes(total - used)} of {format_bytes(total)} of the card's memory is free",
+        f"{format_bytes(total - used)} of {format_bytes(total)} of GPU memory is free",
         0,
         used,
         bound,

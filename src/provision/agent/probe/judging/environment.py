@@ -172,12 +172,12 @@ def _files(given: JudgeInput) -> Judgement:
     if not wrong:
         return passes(
             f"only the owner can read the credentials of {', '.join(sorted(observed))}",
-            "its owner",
+            "only its owner",
             observed,
         )
     return warns(
         format_list(wrong),
-        "its owner",
+        "only its owner",
         observed,
         "the file was copied or written with a permissive umask, or the variable names a file "
         "that exists only on another machine",

@@ -35,10 +35,10 @@ def _device(given: JudgeInput) -> Judgement:
     if platform != expected:
         why = given["framework.why"]
         return fails(
-            f"{name} computes on the {platform}{f': {why}' if why else ''}",
+            f"{name} runs on the {platform}{f': {why}' if why else ''}",
             expected,
             platform,
-            "its packages contain no CUDA code, or do not find the CUDA libraries or a driver",
+            "its packages contain no CUDA code, or cannot find the CUDA libraries or a driver",
             _CUDA_PACKAGES[name]
             if expected == "gpu"
             else "declare the card under `gpu`, or set JAX_PLATFORMS=cpu",
@@ -49,7 +49,7 @@ def _device(given: JudgeInput) -> Judgement:
             {},
             errors,
             "the build has no code for this card, or the card is faulty or in use",
-            f"use a release of {name} for this card; see D03 and D09",
+            f"use a release of {name} that supports this card; see D03 and D09",
         )
     if expected == "gpu" and len(devices) < given.expected.gpu_count:
         return fails(
@@ -60,7 +60,7 @@ def _device(given: JudgeInput) -> Judgement:
             "unset CUDA_VISIBLE_DEVICES; see D01",
         )
     shown = f"{len(devices)} x {devices[0]}" if len(devices) > 1 else devices[0]
-    return passes(f"{name} {given['framework.version']} computes on {shown}", expected, platform)
+    return passes(f"{name} {given['framework.version']} runs on {shown}", expected, platform)
 
 
 def _products(given: JudgeInput) -> Judgement:
@@ -71,7 +71,7 @@ def _products(given: JudgeInput) -> Judgement:
         if not (is_number(errors[kind]) and errors[kind] <= bound.value):
             shown = "fp32" if kind == "highest" else kind
             return fails(
-                f"{shown} matrix products of {name} are wrong: relative error {errors[kind]:.2g}",
+                f"{shown} matrix products in {name} are wrong: relative error {errors[kind]:.2g}",
                 bound.value,
                 errors,
                 "a variable or flag selects a lower precision, or the card is faulty",
@@ -80,7 +80,7 @@ def _products(given: JudgeInput) -> Judgement:
             )
     usual = identify_arithmetic(errors["default"])
     return passes(
-        f"fp32 and bf16 matrix products of {name} agree with float64; fp32 is computed in "
+        f"fp32 and bf16 matrix products in {name} agree with float64; fp32 is computed in "
         f"{usual} unless the program sets a different precision",
         FP32_ERROR.value,
         errors,
@@ -102,7 +102,7 @@ def _memory(given: JudgeInput) -> Judgement:
         )
     name = given["framework.name"]
     return passes(
-        f"{format_bytes(held)} of the {format_bytes(limit)} that {name} may take can be allocated",
+        f"{format_bytes(held)} of the {format_bytes(limit)} that {name} may use can be allocated",
         wanted,
         held,
     )
@@ -151,7 +151,7 @@ def _precision(given: JudgeInput) -> Judgement:
         return unknown(f"the training run does not test {declared}", declared)
     if observed != required:
         return fails(
-            f"{declared} is not in effect: layers compute in {observed}",
+            f"{declared} is not in effect: the layers use {observed}",
             required,
             observed,
             "another setting selects the precision",
@@ -164,11 +164,11 @@ def _precision(given: JudgeInput) -> Judgement:
             "different precision",
             required,
             usual,
-            "jax and TensorFlow use tf32 for fp32 matrix products on cards that have it",
+            "jax and TensorFlow use tf32 for fp32 matrix products on cards that support it",
             "declare `precision: tf32`, or set JAX_DEFAULT_MATMUL_PRECISION=highest under `env` "
             "(jax), or call tf.config.experimental.enable_tensor_float_32_execution(False)",
         )
-    return passes(f"layers compute in {observed}", required, observed)
+    return passes(f"the layers use {observed}", required, observed)
 
 
 def _repeats(given: JudgeInput) -> Judgement:
@@ -188,7 +188,7 @@ def _repeats(given: JudgeInput) -> Judgement:
 def _resumes(given: JudgeInput) -> Judgement:
     if missing := given["framework.checkpoint_missing"]:
         return fails(
-            f"the checkpoint lacks {', '.join(missing)}",
+            f"the checkpoint is missing {', '.join(missing)}",
             "complete",
             missing,
             "the disk is full, or the process was not allowed to write",
@@ -202,12 +202,12 @@ def _resumes(given: JudgeInput) -> Judgement:
         and difference <= RESUMED_DIFFERENCE.value
     ):
         return passes(
-            "resumed from the checkpoint, a new process reaches the same weights",
+            "a new process that resumes from the checkpoint reaches the same weights",
             RESUMED_DIFFERENCE.value,
             difference,
         )
     return fails(
-        "resumed from the checkpoint, a new process reaches different weights",
+        "a new process that resumes from the checkpoint reaches different weights",
         RESUMED_DIFFERENCE.value,
         {"difference": difference, "steps": steps, "made": made},
         "the optimizer state or the random number state was not saved or not loaded",

@@ -143,8 +143,8 @@ def _disk(given: JudgeInput) -> Judgement:
             f"no more files can be created in {', '.join(full)}",
             "free inodes",
             0,
-            "the file system has no free inodes, although bytes are free, and reports 'No space "
-            "left on device'",
+            "the file system has no free inodes, although it has free space, and reports 'No "
+            "space left on device'",
             "delete small files (caches, old checkpoints) on the disk that `df -i` shows as full",
         )
     if needed is None:
@@ -287,7 +287,7 @@ def _open_files(given: JudgeInput) -> Judgement:
         "for DataLoader workers",
         NOFILE_FLOOR.value,
         limit,
-        "each tensor that a worker returns keeps a file open, which ends in 'Too many open files'",
+        "each tensor that a worker returns keeps a file open, which leads to 'Too many open files'",
         "run `ulimit -n 65536`, or set the sharing strategy 'file_system' (torch.multiprocessing)",
     )
 
@@ -346,7 +346,8 @@ def _person(given: JudgeInput) -> Judgement:
         caches = given.get("user.caches_in_home", ["torch", "Hugging Face"])
         if not caches:
             return passes(
-                "UTF-8; the home folder is not writable, but variables place the caches elsewhere",
+                "UTF-8; the home folder is not writable, but variables set other folders for the "
+                "caches",
                 "utf-8",
                 encoding,
             )

@@ -46,7 +46,7 @@ def _clock(given: JudgeInput) -> Judgement:
             f"the clock is {ahead:.0f} s behind the modification time of {given['_clock.file']}",
             "not in the past",
             round(ahead),
-            "the machine booted or resumed with a wrong clock; certificates then appear not yet "
+            "the machine booted or resumed with the wrong time; certificates then appear not yet "
             "valid, and downloads fail",
             fix,
         )
@@ -77,7 +77,7 @@ def _place(given: JudgeInput) -> Judgement:
     )
     if wrong and not given.expected.simulated:
         return warns(
-            f"the target has the kind {required}, but this machine does not look like a {required} "
+            f"the target's kind is {required}, but this machine does not look like a {required} "
             f"machine: {message}",
             required,
             place,

@@ -19,7 +19,7 @@ def _code(given: JudgeInput) -> Judgement:
         code.digest,
         observed,
         "files were edited, added to the list or removed after the code was read",
-        "run `provision apply` again, which copies the current code",
+        "run `provision apply` again to copy the current code",
     )
 
 
@@ -52,7 +52,7 @@ def _command(given: JudgeInput) -> Judgement:
             "; ".join([*problems, *(f"the last line: {line[:200]}" for line in last)]),
             expected,
             {**observed, "output": given["command.tail"]},
-            "the command fails in this environment, or `verify.command` expects something else",
+            "the command fails in this environment, or `verify.command` expects a different result",
             "run the command with `provision run -- PROGRAM ...`, and pass the output to "
             "`provision why`",
         )

@@ -58,13 +58,13 @@ def _sums(given: JudgeInput) -> Judgement:
         ranks = given["several.sums_wrong_ranks"]
         affected = "all of them" if len(ranks) == required else _called(ranks)
         return fails(
-            f"{wrong} all-reduce results over {required} cards are wrong, on {affected}",
+            f"{wrong} all-reduce results across {required} cards are wrong, on {affected}",
             0,
             wrong,
             "a card, or the link between two cards, is faulty",
             "use another machine",
         )
-    return passes(f"all-reduce results over {required} cards are correct", 0, 0)
+    return passes(f"all-reduce results across {required} cards are correct", 0, 0)
 
 
 def _broken(given: JudgeInput, name: str) -> Judgement:
@@ -74,7 +74,7 @@ def _broken(given: JudgeInput, name: str) -> Judgement:
         given[f"several.{name}_exit"],
     )
     how = (
-        f"an all-reduce over {required} cards hangs: {text} of them"
+        f"an all-reduce across {required} cards hangs: {text} of them"
         if code is None
         else f"{text} of {required} cards"
     )
@@ -140,7 +140,7 @@ def _bandwidth(given: JudgeInput) -> Judgement:
         )
     if observed < BUS_WARNS.value * known:
         return warns(
-            f"{observed:.3g} GB/s of bus bandwidth ({known:g} GB/s is typical)",
+            f"only {observed:.3g} GB/s of bus bandwidth ({known:g} GB/s is typical)",
             known,
             observed,
             "a link between two cards is down or slow, or peer-to-peer copies are disabled",

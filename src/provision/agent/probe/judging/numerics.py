@@ -49,7 +49,7 @@ def _products(given: JudgeInput) -> Judgement:
         "bf16": BF16_ERROR,
         **({"fp16": FP16_ERROR} if card else {}),
     }
-    sizes = {"": "", **({"_large": " of 4096 x 4096"} if card else {})}
+    sizes = {"": "", **({"_large": " of size 4096 x 4096"} if card else {})}
     observed = {
         f"{name}{size}": given[f"numerics.{name}{size}_error"] for name in bounds for size in sizes
     }
@@ -69,7 +69,8 @@ def _products(given: JudgeInput) -> Judgement:
                 f"{bound.value:g}), elements outside torch's tolerances: {outside}",
                 expected,
                 observed,
-                "the BLAS library or the device is faulty, or a variable forces reduced precision",
+                "the BLAS library or the device is faulty, or an environment variable forces "
+                "reduced precision",
                 _AGAIN,
                 bound,
             )
@@ -88,7 +89,7 @@ def _signature(given: JudgeInput) -> Judgement:
         "fp32",
         FP32_ERROR.value,
         error,
-        "a variable forces TF32 or another lower precision (NVIDIA_TF32_OVERRIDE, "
+        "an environment variable forces TF32 or another lower precision (NVIDIA_TF32_OVERRIDE, "
         "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE)",
         "unset these variables, or declare `precision: tf32`",
         FP32_ERROR,
@@ -107,8 +108,8 @@ def _convolutions(given: JudgeInput) -> Judgement:
                 f"convolutions{how} are wrong: {_errors(errors)} (limit {bound.value:g})",
                 bound.value,
                 errors,
-                "a cuDNN or oneDNN kernel or the card is faulty, or a variable forces reduced "
-                "precision",
+                "a cuDNN or oneDNN kernel or the card is faulty, or an environment variable forces "
+                "reduced precision",
                 _AGAIN,
                 bound,
             )
@@ -162,7 +163,7 @@ def _within(errors: Any, bound: Threshold) -> bool:
 
 
 def _errors(errors: Any) -> str:
-    return f"relative error {errors[0]}, worst element {errors[1]}"
+    return f"relative error {errors[0]}, largest element error {errors[1]}"
 
 
 def _twice(given: JudgeInput) -> Judgement:

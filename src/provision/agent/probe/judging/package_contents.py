@@ -43,7 +43,7 @@ def judge_import(given: JudgeInput) -> Judgement:
             "was interrupted",
             "see P07, and recreate the environment from the lock",
         )
-    return passes(f"import {', '.join(modules)}", "no exception", "no exception")
+    return passes(f"imported {', '.join(modules)}", "no exception", "no exception")
 
 
 def judge_libraries(given: JudgeInput) -> Judgement:
@@ -144,8 +144,7 @@ def _remarks(given: JudgeInput) -> Judgement | None:
     seen = given.seen
     if unfit := seen["packages.never_fitted"]:
         return warns(
-            "files do not match their RECORD, and did not match it when they were installed: "
-            f"{format_list(unfit)}",
+            f"files did not match their RECORD even when they were installed: {format_list(unfit)}",
             [],
             unfit,
             "the wheel's RECORD does not match its content, so a later change cannot be detected",
@@ -155,7 +154,7 @@ def _remarks(given: JudgeInput) -> Judgement | None:
         stray := [*seen["packages.stray_pth"], *seen["packages.stray"]]
     ) and not given.expected.shared:
         return warns(
-            f"{_as_listed(given)}; files that belong to no package: {format_list(stray)}",
+            f"{_as_listed(given)}; files that do not belong to any package: {format_list(stray)}",
             [],
             stray,
             "added manually or by a program"

@@ -58,7 +58,7 @@ def _interpreter(given: JudgeInput) -> Judgement:
         )
     if not given["python.prefix_matches"]:
         return fails(
-            f"{given['_python.executable']} is running, which is not the environment's Python",
+            f"{given['_python.executable']} is running instead of the environment's Python",
             expected,
             observed,
             "another environment is active, or the wrong Jupyter kernel is selected",
@@ -74,14 +74,14 @@ def _as_it_was_made(given: JudgeInput) -> Judgement | None:
             f"{given['python.implementation']} is running, but the lock is for CPython",
             "cpython",
             given["python.implementation"],
-            "the environment was created with a different Python implementation, but wheels "
-            "with compiled code are for CPython",
-            "use CPython",
+            "the environment was created with a different Python implementation; wheels with "
+            "compiled code are built for CPython",
+            "recreate the environment with CPython",
         )
     if made is None or re.sub(r"[^\d.].*", "", live) == made:
         return None
     return warns(
-        f"Python {live} is running in an environment that was created with {made}",
+        f"Python {live} is running in an environment that was created with Python {made}",
         made,
         live,
         "the base Python of the environment was upgraded or replaced after the environment was "

@@ -44,8 +44,8 @@ def _peak(given: JudgeInput) -> Judgement:
         )
     logits = given["rehearsal.logits_bytes"]
     message = (
-        f"two steps used {format_bytes(peak)}; the estimate is {format_bytes(estimate)}, plus "
-        f"{format_bytes(logits)} of logits that it does not include"
+        f"two training steps used {format_bytes(peak)}; the estimate is {format_bytes(estimate)}, "
+        f"plus {format_bytes(logits)} of logits that it does not include"
     )
     bound = Threshold(
         PEAK_OVER_ESTIMATE.value * (estimate + logits) + OVERHEAD_BYTES,
@@ -85,21 +85,22 @@ def _fits(given: JudgeInput) -> Judgement:
     )
     if given["rehearsal.out_of_memory"] is not None:
         return fails(
-            f"the training does not fit: memory ran out at {format_bytes(peak)} {of}",
+            f"the training run does not fit: it ran out of memory at {format_bytes(peak)} {of}",
             memory,
             peak,
-            "it needs more memory than is available",
+            "the training run needs more memory than is available",
             _levers(given),
         )
     if peak > MEMORY_SHARE.value * memory:
         return fails(
-            f"two steps use {format_bytes(peak)} {of}, which leaves too little",
+            f"two training steps use {format_bytes(peak)} {of}, which leaves too little free "
+            "memory",
             memory,
             peak,
-            "a batch with longer sequences, or another program, would cause an out-of-memory error",
+            "a batch with longer sequences, or another program, could cause an out-of-memory error",
             _levers(given),
         )
-    return passes(f"two steps use {format_bytes(peak)} {of}", memory, peak)
+    return passes(f"two training steps use {format_bytes(peak)} {of}", memory, peak)
 
 
 def _instead(given: JudgeInput) -> str:
@@ -123,10 +124,10 @@ def _ran_out(given: JudgeInput) -> Judgement:
     at = f" at {format_bytes(peak)}" if peak else ""
     observed = given["rehearsal.out_of_memory"]
     return fails(
-        f"the training ran out of memory{at}: {observed}",
+        f"training ran out of memory{at}: {observed}",
         f"{STEPS} steps",
         observed,
-        "the declared training needs more memory than is available",
+        "the declared training run needs more memory than is available",
         _levers(given),
     )
 
@@ -137,8 +138,9 @@ def _wrong_size(given: JudgeInput) -> Judgement | None:
     if not declared or abs(built - declared) <= PARAMETER_DIFFERENCE.value * declared:
         return None
     return fails(
-        f"`hidden_size` and `layers` give a model with {built / 1e6:.4g} million parameters, but "
-        f"{declared / 1e6:.4g} million are declared (tolerance {PARAMETER_DIFFERENCE.value:.0%})",
+        f"`hidden_size` and `layers` result in a model with {built / 1e6:.4g} million parameters, "
+        f"but {declared / 1e6:.4g} million are declared "
+        f"(tolerance {PARAMETER_DIFFERENCE.value:.0%})",
         f"{declared / 1e6:.4g} million",
         f"{built / 1e6:.4g} million",
         "`training.model.parameters` does not match `hidden_size` and `layers`",
@@ -151,11 +153,13 @@ def _wrong_steps(given: JudgeInput) -> Judgement | None:
     if steps == STEPS and finite:
         return None
     return fails(
-        f"only {steps} of {STEPS} steps were run" if steps != STEPS else "a loss is not a number",
+        f"only {steps} of {STEPS} steps were run"
+        if steps != STEPS
+        else "a loss is NaN or infinite",
         f"{STEPS} steps",
         f"{steps} steps",
-        "the precision overflows at this size, or a step was skipped because gradients were "
-        "not finite",
+        "a value overflows in this precision, or a step was skipped because gradients were not "
+        "finite",
         "use bf16 instead of fp16 if the card supports it; compare with `precision: fp32`",
     )
 
@@ -181,10 +185,10 @@ def _pace(given: JudgeInput) -> Judgement:
     )
     if not given["pace.finite"]:
         return warns(
-            f"{message}, but a loss is not a number",
+            f"{message}, but a loss is NaN or infinite",
             None,
             tokens,
-            "the precision overflows, or the card computes wrong results",
+            "a value overflows in this precision, or the card computes wrong results",
             "see N01, N07 and R02",
         )
     return passes(message, None, tokens)

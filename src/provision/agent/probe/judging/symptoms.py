@@ -41,7 +41,7 @@ _SYMPTOMS: tuple[tuple[str, str, str], ...] = (
         "give this user access to the path in the message (chown, chmod), or recreate the environment as this user",
     ),
     (
-        r"No module named|no distribution .* is installed|You need to install",
+        r"No module named|package .* is not installed for this interpreter|You need to install",
         "a package is not installed in this environment",
         "add it to `packages`, then lock and apply again",
     ),

@@ -111,7 +111,7 @@ def _computing(given: JudgeInput, expected: str, count: int) -> Judgement:
         return passes(f"torch can compute on {_devices(count)}", expected, count)
     cause, fix = explain_error(next(iter(errors.values())))
     return fails(
-        f"torch sees {_devices(count)}, but {len(errors)} cannot compute: "
+        f"torch sees {_devices(count)}, but cannot compute on "
         f"{format_list([f'{name}: {error}' for name, error in errors.items()])}",
         expected,
         count - len(errors),
@@ -168,9 +168,11 @@ def _architecture(given: JudgeInput) -> Judgement:
     if capability is None or not built:
         return unknown("torch reported no compute capability or no list of architectures")
     if has_code_for(built, capability):
-        return passes(f"this torch supports compute capability {capability}", built, capability)
+        return passes(
+            f"this torch build supports compute capability {capability}", built, capability
+        )
     return fails(
-        f"this torch has no code for compute capability {capability}",
+        f"this torch build has no code for compute capability {capability}",
         built,
         capability,
         "newer builds drop older GPUs, and older builds do not support newer GPUs; programs "

@@ -20,7 +20,7 @@ def _tools(given: JudgeInput) -> Judgement:
         f"torch.compile needs {' and '.join(missing)}, which this machine does not have",
         "g++, Python.h",
         compiler,
-        "torch.compile writes C++ or Triton code and compiles it on this machine",
+        "torch.compile generates C++ or Triton code and compiles it on this machine",
         _INSTALL,
     )
 
@@ -37,8 +37,8 @@ def _compiled(given: JudgeInput) -> Judgement:
         f"the compiled function has a relative error of {error}",
         COMPILED_ERROR.value,
         error,
-        "the compiler, Triton and this torch are not compatible",
-        "lock the triton version that this torch requires, or set `torch_compile: false`",
+        "torch, Triton and the compiler are not compatible",
+        "lock the triton version that the locked torch requires, or set `torch_compile: false`",
         COMPILED_ERROR,
     )
 

@@ -52,7 +52,7 @@ def _arithmetic(error: Any) -> str:
 
 
 _USE_CPU = (
-    "pass use_cpu=True in your program, as the training proof did, and set `use_cpu: true` "
+    "pass use_cpu=True in your program, as the verification did, and set `use_cpu: true` "
     "under `training.arguments`"
 )
 
@@ -69,8 +69,8 @@ def _arguments(given: JudgeInput) -> Judgement:
             f"{', '.join(strange)}",
             declared,
             strange,
-            "TrainingArguments has removed or renamed them, or they are misspelled",
-            "remove or rename them for the locked transformers, or lock a version that has them",
+            "they were removed from TrainingArguments or renamed, or they are misspelled",
+            "remove or rename them, or lock a transformers version that supports them",
         )
     if refused:
         return fails(
@@ -86,11 +86,13 @@ def _arguments(given: JudgeInput) -> Judgement:
             f"on this machine, TrainingArguments needs `use_cpu` for this precision: {refused}",
             declared,
             refused,
-            "there is no GPU, and Trainer uses the CPU with this precision only with `use_cpu`",
+            "there is no GPU, and Trainer accepts this precision on a CPU only with `use_cpu`",
             _USE_CPU,
         )
     return passes(
-        f"a {given.expected.proof.value} run can be set up", declared or "none", declared or "none"
+        f"a training run with {given.expected.proof.value} can be set up",
+        declared or "none",
+        declared or "none",
     )
 
 
@@ -112,7 +114,7 @@ def _learns(given: JudgeInput) -> Judgement:
                 "every weight changes",
                 observed,
                 "they are frozen or were not passed to the optimizer; a different package "
-                "version or a patch may change the model or Trainer",
+                "version or a patch may have changed the model or Trainer",
                 _UNPATCHED,
             )
         return passes(
@@ -126,7 +128,7 @@ def _learns(given: JudgeInput) -> Judgement:
             f"known for {given.expected.training.optimizer}"
         )
     return fails(
-        f"the model does not learn: loss from {first} to {last} after {steps} steps",
+        f"the model does not learn: the loss went from {first} to {last} in {steps} steps",
         required,
         observed,
         "gradients or optimizer steps are lost or wrong in this combination of torch, "
@@ -143,10 +145,10 @@ def _precision(given: JudgeInput) -> Judgement:
     required = _DTYPES[declared]
     if declared == "tf32" and given.get("train.device") != "cuda":
         return fails(
-            "tf32 is not in effect: it exists only on NVIDIA GPUs",
+            "tf32 is not in effect: it is available only on NVIDIA GPUs",
             declared,
             observed,
-            "the run is on a CPU",
+            "the training run uses a CPU",
             "declare fp32 or bf16 for this target",
         )
     error = given.get("train.product_error")
@@ -156,14 +158,13 @@ def _precision(given: JudgeInput) -> Judgement:
             f"{error:.2g}, {_arithmetic(error)}",
             f"{declared}, {_BANDS[declared][0]:g} to {_BANDS[declared][1]:g}",
             error,
-            "a flag or an environment variable selects a different arithmetic, such as "
-            "NVIDIA_TF32_OVERRIDE",
+            "a flag, or an environment variable such as NVIDIA_TF32_OVERRIDE, selects a different "
+            "precision",
             "unset the variables listed by E01, or declare the precision you want",
         )
     if observed == required:
         return passes(
-            f"linear layers compute in {observed}"
-            + (f", relative error {error:.2g}" if error else ""),
+            f"linear layers use {observed}" + (f", relative error {error:.2g}" if error else ""),
             required,
             observed,
         )
@@ -176,9 +177,9 @@ def _precision(given: JudgeInput) -> Judgement:
             "another setting selects the precision, such as the variable ACCELERATE_MIXED_PRECISION"
         )
         fix = "unset that setting, or declare the precision you want"
-    types = observed or "no observed type"
+    types = observed or "an unknown data type"
     return fails(
-        f"{declared} is not in effect: linear layers compute in {types}",
+        f"{declared} is not in effect: linear layers use {types}",
         required,
         observed,
         cause,
@@ -203,7 +204,7 @@ def _options(given: JudgeInput) -> Judgement:
         format_list(lost),
         declared,
         observed,
-        "the installed version ignores or changes the option",
+        "the installed version of the library ignores or changes the option",
         "use a name and value that the locked version supports",
     )
 
@@ -247,10 +248,10 @@ def _data(given: JudgeInput) -> Judgement:
         return passes("texts and rows are unchanged after the round trip", None, observed)
     changed = " and ".join(name for name, same in observed.items() if not same)
     return fails(
-        f"{changed} changed in the round trip",
+        f"{changed} changed during the round trip",
         dict.fromkeys(observed, True),
         observed,
-        "the versions are not compatible",
+        "the versions of these packages are not compatible",
         "lock tokenizers, datasets, pyarrow and numpy together",
     )
 
@@ -264,10 +265,10 @@ def _placement(given: JudgeInput) -> Judgement:
     observed = {"device": device, "n_gpu": gpus, "parallel_mode": mode, "wrapper": wrapper}
     if device != required:
         return fails(
-            f"the run is on {device}, but {required} is declared",
+            f"the training run uses {device}, but {required} is declared",
             required,
             observed,
-            "the run does not see the declared device, or an option disables it",
+            "the training run does not see the declared device, or an option disables it",
             "see T02; remove `use_cpu`, `no_cuda` and ACCELERATE_USE_CPU"
             if required == "cuda"
             else "hide the GPU, or declare it in the spec",
@@ -278,7 +279,7 @@ def _placement(given: JudgeInput) -> Judgement:
             "one GPU per process",
             observed,
             "if one process sees several GPUs, Trainer silently uses DataParallel",
-            "set strategy: ddp",
+            "set `strategy: ddp`",
         )
     if expected.gpu_count > 1 and expected.training.strategy == "none":
         return warns(
@@ -287,10 +288,10 @@ def _placement(given: JudgeInput) -> Judgement:
             "one GPU per process",
             observed,
             "`strategy: none` starts one process, and Trainer uses every GPU it sees",
-            "set `strategy: ddp`, or start the program with CUDA_VISIBLE_DEVICES=0 in front of "
-            "its command",
+            "set `strategy: ddp`, or start the program with CUDA_VISIBLE_DEVICES=0 in its "
+            "environment",
         )
-    return passes(f"one process on {device}, {mode}", required, observed)
+    return passes(f"one process on {device}, parallel mode: {mode}", required, observed)
 
 
 def _adapter(given: JudgeInput) -> Judgement:
@@ -305,20 +306,20 @@ def _adapter(given: JudgeInput) -> Judgement:
     wrong = (
         []
         if has_fallen(first, last, ADAPTER_LOSS_RATIO.value)
-        else [f"does not learn (loss from {first} to {last})"]
+        else [f"does not learn (the loss went from {first} to {last})"]
     )
     wrong += [] if observed["base_kept"] else ["changes the weights of the base model"]
     wrong += [] if observed["reloads"] else ["gives different results after a reload"]
     if not wrong:
         return passes(
             f"a {method} adapter with {observed['parameters']} parameters learns, leaves the base "
-            "model unchanged and reloads",
-            f"< {ADAPTER_LOSS_RATIO.value} of the first loss",
+            "model unchanged, and gives the same results after a reload",
+            f"loss < {ADAPTER_LOSS_RATIO.value} x the first loss",
             observed,
         )
     return fails(
         f"the adapter {format_list(wrong)}",
-        f"< {ADAPTER_LOSS_RATIO.value} of the first loss, base model unchanged",
+        f"loss < {ADAPTER_LOSS_RATIO.value} x the first loss, base model unchanged",
         observed,
         "the versions of peft and transformers are not compatible",
         "lock peft and transformers together",
@@ -375,10 +376,10 @@ def _resume(given: JudgeInput) -> Judgement:
         else "model.pt, optimizer.pt or rng_state.pt"
     )
     return fails(
-        f"the resumed run ends with different weights than the uninterrupted one (step {steps})",
+        f"the resumed run ends with different weights than the uninterrupted run (step {steps})",
         straight,
         resumed,
-        f"a part of the state was not saved or not restored ({files}); training would continue "
+        f"part of the state was not saved or not restored ({files}); training would continue "
         "without an error",
         "check that the whole checkpoint folder is saved, and lock transformers and "
         "accelerate together",

@@ -127,7 +127,7 @@ def _on(card: ComputeDevice, measure: Callable[[ComputeDevice], Result]) -> Resu
     except Exception as error:
         if not card.name:
             raise
-        raise RuntimeError(f"on {card.name}: {type(error).__name__}: {error}") from error
+        raise RuntimeError(f"{type(error).__name__} on {card.name}: {error}") from error
 
 
 def _address(about: Any) -> str:

@@ -22,7 +22,7 @@ def _files(context: ObserverContext) -> Readings:
     try:
         manifest = CodeManifest.from_json(json.loads(Path(code.manifest).read_bytes()))
     except ValueError:
-        raise CodeError(f"{code.manifest} is not JSON") from None
+        raise CodeError(f"{code.manifest} is not valid JSON") from None
     present, changed = find_changed_files(Path(code.folder), manifest)
     readings: Readings = {
         "code.digest": present.digest,

@@ -22,7 +22,7 @@ def _import_package(context: ObserverContext) -> Readings:
             find_distributions(entry for entry in sys.path if entry and os.path.isdir(entry))
         )
     if name not in dists:
-        raise ModuleNotFoundError(f"no distribution {name} is installed for this interpreter")
+        raise ModuleNotFoundError(f"the package {name} is not installed for this interpreter")
     modules = {module: import_module(module) for module in modules_to_import(dists[name])}
     return {
         f"_imported.{name}": list(modules),

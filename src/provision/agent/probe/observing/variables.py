@@ -20,8 +20,8 @@ HARMFUL_VARIABLES: dict[str, str] = {
     "COMPUTE_PROFILE": "turns on CUDA profiling",
     "OPENCL_PROFILE": "turns on OpenCL profiling",
     "CUDA_LAUNCH_BLOCKING": (
-        "waits after every GPU kernel; training becomes much slower (CUDA programming guide, "
-        "environment variables)"
+        "the program waits after every GPU kernel, which makes training much slower (CUDA "
+        "programming guide, environment variables)"
     ),
     "PYTORCH_NO_CUDA_MEMORY_CACHING": (
         "every tensor is allocated by the driver; training becomes much slower (PyTorch, CUDA "

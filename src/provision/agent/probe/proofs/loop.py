@@ -218,7 +218,7 @@ def optimizer_named(optimizer: str) -> Any:
     kind = getattr(torch.optim, _OPTIMIZERS.get(optimizer_family(optimizer), ""), None)
     if kind is None:
         raise ValueError(
-            f"torch.optim has no optimizer for {optimizer!r}; supported: "
+            f"torch.optim has no equivalent of {optimizer!r}; supported: "
             f"{', '.join(sorted(_OPTIMIZERS))}"
         )
     return kind
