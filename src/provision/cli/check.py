@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     multiple=True,
     metavar="PLACE",
     shell_complete=completed_by("places"),
-    help="Check against this place (`provision facts list places` lists all places); repeatable, "
-    "or a comma-separated list; default: the runtime that a notebook was saved on, otherwise "
-    "colab-t4, workbench-l4 and this machine.",
+    help="Check against this runtime, image or machine (`provision facts list places` lists them); "
+    "repeatable, or a comma-separated list; default: the runtime recorded in the notebook, "
+    "otherwise colab-t4, workbench-l4 and this machine.",
 )
 @click.option(
     "--group",

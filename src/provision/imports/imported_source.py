@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # most files are no notebooks
 _LISTS = ("packages", "conda_packages")
 _BUILT = "pip would have to build it from source."
 _OWN_ENVIRONMENT = "install the packages into a virtual environment"
-_UNPINNED = "Each installation uses the newest releases available at that time."
+_UNPINNED = "Each installation uses the newest releases available."
 SPEC_WORDS = (
     (re.compile(r"\b(to|from|in) (?:`packages`|packages\b)"), r"\1 {file}"),
     (re.compile(r'(?:\bset )?`python: "(3\.\d+)"`'), r"use Python \1"),

@@ -211,7 +211,9 @@ def _explain_format(problem: LocatedError) -> Diagnostic:
 def _explain_bound(problem: LocatedError) -> Diagnostic:
     name, relation = _BOUNDS[problem.type]
     expected = f"{relation} {problem.context.get(name)}"
-    message = f"{problem.name}{problem.quoted_value} must be {expected}"
+    message = f"{problem.name} must be {expected}"
+    if value := problem.quoted_value:
+        message += f", but is{value}"
     if isinstance(problem.value, dict | list):
         message = f"{problem.name} has {len(problem.value)} entries; expected {expected}"
     return make_finding("out-of-range", message, problem.where)
@@ -229,9 +231,16 @@ def _explain_type(problem: LocatedError, quotes: Mapping[Route, str]) -> Diagnos
         hint = fix.title
     elif example := _key_example(problem):
         hint = f"for example: {example}"
-    subject = f"{problem.name}{problem.quoted_value}"
-    message = f"{subject}: expected {expected}, got {describe_type(value)}"
+    message = f"{problem.name}: expected {expected}, got {_describe(problem)}"
     return make_finding("wrong-type", message, problem.where, hint=hint, fix=fix)
+
+
+def _describe(problem: LocatedError) -> str:
+    """Return the type of a value, and the value if it can be shown: "the number `3.10`"."""
+    described = describe_type(problem.value)
+    if not problem.quoted_value:
+        return described
+    return f"the {described.split()[-1]}{problem.quoted_value}"
 
 
 def _explain_lost_type(problem: LocatedError, quotes: Mapping[Route, str]) -> Diagnostic:
@@ -254,8 +263,7 @@ def _explain_lost_type(problem: LocatedError, quotes: Mapping[Route, str]) -> Di
         hint = f"for example: {example}"
     elif not problem.is_private:
         hint = f"put it in quotes: {quote_scalar(text)}"
-    subject = f"{problem.name}{problem.quoted_value}"
-    message = f"{subject}: expected a string, got {describe_type(problem.value)}"
+    message = f"{problem.name}: expected a string, got {_describe(problem)}"
     return make_finding("types-lost", message, problem.where, why=why, hint=hint, fix=fix)
 
 

@@ -301,7 +301,7 @@ class Driver(ABC, Generic[ObservationT]):
         """
         if only:
             raise Refused(
-                "single checks can be repeated only for targets on this machine",
+                "individual checks can be rerun only for targets on this machine",
                 why=f"{context.address} runs all of its checks together, on a different machine",
                 hint="omit --only",
             )

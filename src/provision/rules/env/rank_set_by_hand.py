@@ -37,7 +37,7 @@ def _check(context: LintContext) -> Findings:
         if value.strip() == SINGLE_PROCESS_VALUES.get(name, value.strip()):
             continue
         yield RULE.diagnostic(
-            f"{name} is set in `env`, but a launcher sets it for each process",
+            f"{name} is set in `env`, but the launcher sets it for each process",
             ("env", name),
             at=RoutePart.KEY,
             severity=None if name == "LOCAL_RANK" else Severity.WARNING,

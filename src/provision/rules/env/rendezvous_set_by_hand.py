@@ -27,7 +27,7 @@ def _check(context: LintContext) -> Findings:
     for name in NAMES if context.resolved is None else ():
         if name in context.spec.env:
             yield RULE.diagnostic(
-                f"{name} is set in `env`, but a launcher sets it",
+                f"{name} is set in `env`, but should be set by the launcher",
                 ("env", name),
                 at=RoutePart.KEY,
                 why=(

@@ -58,7 +58,7 @@ def _check(context: LintContext) -> Findings:
                 "checkpoint is lost."
             ),
             help=f"{advice}use a disk larger than {format_size(total)}",
-            related=related_if_written(context, disk.route, "disk of the target"),
+            related=related_if_written(context, disk.route, "this target's disk"),
         )
 
 
@@ -68,8 +68,8 @@ RULE = Rule(
     severity=Severity.WARNING,
     sources=(
         (
-            "transformers 5.23.0 trainer.py: model, optimizer and scheduler are saved, "
-            "rotation follows the save"
+            "transformers 5.23.0 trainer.py: model, optimizer and scheduler are saved, and "
+            "older checkpoints are deleted afterwards"
         ),
         "notebooks.v2 discovery document, DataDisk.diskSizeGb",
     ),

@@ -38,7 +38,7 @@ def _check(context: LintContext) -> Findings:
             evidence=disk.evidence,
             why="The verification on the device would fail.",
             help=help_text,
-            related=related_if_written(context, disk.route, "disk of the target"),
+            related=related_if_written(context, disk.route, "this target's disk"),
         )
 
 

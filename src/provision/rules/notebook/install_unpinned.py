@@ -53,8 +53,8 @@ def _check(context: NotebookContext) -> Findings:
                 f"{_list(part)} {be} installed without {exact} version",
                 part[0].span,
                 why=(
-                    "pip installs the newest release available at that time, so the installed "
-                    "versions change even if the notebook does not."
+                    "pip installs the newest release that is available when the notebook runs, so "
+                    "the versions change even if the notebook does not."
                 ),
                 help=fix.title
                 if fix

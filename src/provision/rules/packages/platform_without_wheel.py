@@ -57,7 +57,7 @@ def _check(context: LintContext) -> Findings:
             route,
             why="Only wheels are installed, and no release has a wheel for this platform.",
             help=f"use `{marked}`{remove}",
-            related=related_at(("platforms",), "platforms of the lock") if is_declared else (),
+            related=related_at(("platforms",), "platforms to lock") if is_declared else (),
             fix=fix,
         )
 

@@ -86,7 +86,7 @@ def _no_wheel_finding(
         evidence=newest.evidence,
         why="torch is published only as wheels, so it cannot be installed there.",
         help=f"{help_text}, or remove {platform} from `platforms`",
-        related=related_at(("platforms",), "platforms of the lock"),
+        related=related_at(("platforms",), "platforms to lock"),
     )
 
 

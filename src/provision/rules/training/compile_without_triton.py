@@ -94,7 +94,7 @@ def _windows_findings(context: LintContext) -> Findings:
         severity=Severity.WARNING,
         why='torch.compile fails with "Cannot find a working triton installation" on Windows.',
         help="set `torch_compile: false`, or remove Windows from `platforms` and use WSL2",
-        related=related_at(("platforms",), "platforms of the lock"),
+        related=related_at(("platforms",), "platforms to lock"),
         fix=_FIX,
     )
 
