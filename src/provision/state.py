@@ -169,12 +169,11 @@ class Ledger:
         removed = [effect.path for effect in effects if isinstance(effect, REMOVAL_EFFECTS)]
         if self.foreign_reason and removed:
             raise StateError(
-                f"{removed[0]} is not removed because the state that lists it was written "
-                "elsewhere",
+                f"refusing to remove {removed[0]}: the state that lists it was written elsewhere",
                 why=self.foreign_reason,
                 hint="review its resources and take over the state with `provision adopt`; or, "
-                "if none of the resources is on this machine, move "
-                f"{folder / 'state.json'} away",
+                "if none of the resources are on this machine, move "
+                f"{folder / 'state.json'} elsewhere",
             )
 
 
@@ -283,7 +282,7 @@ def _check_schema(document: object, name: str) -> None:
     if schema != SCHEMA:
         raise StateError(
             f"{name} was written by a different version of provision ({schema})",
-            hint="upgrade provision; this version would drop the parts that it does not support",
+            hint="upgrade provision; this version would lose the data that it does not support",
         )
 
 

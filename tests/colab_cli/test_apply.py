@@ -150,7 +150,7 @@ def test_what_stands_in_the_way_leaves_no_intent(
     account.plane.refuse = 412
     refused = place.run("apply", "spec.yaml", "--yes")
     assert refused.returncode == 2
-    assert "Colab refused the request for a machine with no GPU" in refused.stderr
+    assert "Colab refused the request for a CPU machine" in refused.stderr
     assert (place.own / "journal.json").read_text() == ""
     assert "Traceback" not in missing.stderr + refused.stderr
 

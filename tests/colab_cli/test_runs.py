@@ -134,7 +134,7 @@ def test_refusals_of_the_service(runs: Runs) -> None:
         assert caught.value.still_running == ()
         # Some machine runs whose answer may have been lost, where the service did not clearly say
         # no.
-        assert ("this account has 1 other sessions on Colab" in told) is (status in (503, 500))
+        assert ("this account has 1 other session on Colab" in told) is (status in (503, 500))
 
 
 @pytest.mark.long

@@ -512,7 +512,7 @@ def test_no_file_in_place_of_a_lock(bench: Bench, kind: str) -> None:
             "cannot read",
             "spec.lock",
             "it is a folder" if kind == "folder" else "it is not a regular file",
-            "move this one out of the way",
+            "or move it out of the way",
             line=line,
         )
     if kind == "folder":

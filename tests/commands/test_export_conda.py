@@ -179,7 +179,7 @@ def test_other_targets_and_several_platforms_are_refused(bench: Bench, conda: Co
     assert "conda-explicit covers only one platform" in done.stderr
     assert "linux-x86_64, macos-arm64" in done.stderr
     assert (
-        "write a second spec next to it with `extends: spec.yaml` and `platforms: "
+        "write a second spec in the same folder with `extends: spec.yaml` and `platforms: "
         "[linux-x86_64]`" in " ".join(done.stderr.split())
     )
     (bench.folder / "one.yaml").write_text("extends: spec.yaml\nplatforms: [linux-x86_64]\n")

@@ -64,9 +64,7 @@ def lock_for(path: Path) -> Path:
         )
         for key in keys
     )
-    targets = {
-        name: TargetChoice(keys, "torch is does not list the package") for name in spec.targets
-    }
+    targets = {name: TargetChoice(keys, "torch is not among the packages") for name in spec.targets}
     lock = with_digest(
         Lock(
             collect_lock_inputs(spec),

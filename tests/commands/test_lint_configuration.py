@@ -96,7 +96,7 @@ def test_apply_accepts_what_lint_accepts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("[lint]\nselct = []\n", ":2:1: lint.selct: there is no key selct"),
+        ("[lint]\nselct = []\n", ":2:1: lint.selct: unknown key selct"),
         ('[lint]\nselect = "PKG"\n', ":2:1: lint.select: expected a list of rules"),
         ('[lint]\nignore = ["PKG9"]\n', ":2:1: lint.ignore: there is no rule PKG9"),
         ('[lint]\nignore = ["SEC001"]\n', "findings of SEC001 cannot be accepted"),
@@ -106,8 +106,8 @@ def test_apply_accepts_what_lint_accepts(tmp_path: Path) -> None:
         ('[lint.severity]\nPKG = "info"\n', "there is no rule PKG"),
         ('[lint.severity]\nPKG001 = "off"\n', ":2:1: lint.severity.PKG001: off is not a severity"),
         ("lint = 1\n", ":1:1: lint: expected a table"),
-        ('rules = ["./mine.py"]\n', ":1:1: rules: there is no key rules"),
-        ('[lint]\nplugins = "x"\n', ":2:1: lint.plugins: there is no key plugins"),
+        ('rules = ["./mine.py"]\n', ":1:1: rules: unknown key rules"),
+        ('[lint]\nplugins = "x"\n', ":2:1: lint.plugins: unknown key plugins"),
         ('required-version = ">=900"\n', f"this is provision {__version__}, but the project"),
         ('required-version = "new"\n', "new is not a version range"),
         ("required-version = 3\n", "3 is not a version range"),

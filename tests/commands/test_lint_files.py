@@ -62,8 +62,8 @@ def test_what_matches_no_file_is_an_error_and_the_rest_is_linted(tree: Path) -> 
     done = lint(tree, "empty", "x*.yaml", "specs/a.yaml")
     assert done.returncode == 2
     assert "PKG001" in done.stdout
-    assert "error: empty does not match any file" in done.stderr
-    assert "error: x*.yaml does not match any file" in done.stderr
+    assert "error: the folder empty has no *.yaml file" in done.stderr
+    assert "error: no file matches the pattern x*.yaml" in done.stderr
 
 
 def test_foreign_files_are_judged_by_name_and_skipped_in_a_folder(tree: Path) -> None:

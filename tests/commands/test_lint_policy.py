@@ -122,7 +122,7 @@ def test_protected_rules_cannot_be_accepted(tmp_path: Path) -> None:
         ('[policy]\nmachine-families = ["g3"]\n', "there is no machine family g3"),
         ('[policy]\nrequired-fields = ["gpus"]\n', "specs have no field gpus"),
         ('[policy]\nnever-ignore = ["XYZ001"]\n', "there is no rule XYZ001"),
-        ("[policy]\nallowed = []\n", "there is no key allowed"),
+        ("[policy]\nallowed = []\n", "unknown key allowed"),
     ],
 )
 def test_contradictions_and_mistakes_are_refused_with_the_line(

@@ -70,7 +70,7 @@ def test_a_silent_rule_speaks_after_an_older_driver_was_observed(home: Home) -> 
     assert "the NVIDIA driver is 550.54.15, expected 580.82.07" in done.stdout
     assert "Findings for the observed values:" in done.stdout
     assert "CUD006" in done.stdout
-    assert "does not match driver 550.54.15 on Colab's machines" in " ".join(done.stdout.split())
+    assert "driver 550.54.15 on Colab's machines does not satisfy" in " ".join(done.stdout.split())
     told = json.loads(home.bench.run("report", "add", "r.json", "--output-format", "json").stdout)
     assert told["moved"] == [
         {"what": "the NVIDIA driver", "listed": "580.82.07", "found": "550.54.15"}

@@ -230,7 +230,7 @@ def test_a_notebook_is_read_by_what_its_cells_printed(tmp_path: Path) -> None:
     [
         ("none.txt", None, "cannot read none.txt"),
         ("empty.txt", b" \n", "empty.txt is empty"),
-        ("bare.ipynb", b'{"cells": []}', "bare.ipynb has no output"),
+        ("bare.ipynb", b'{"cells": []}', "bare.ipynb has no saved output"),
         ("odd.ipynb", b"[1", "odd.ipynb is not a valid notebook"),
         ("deep.ipynb", b"[" * 100_000, "deep.ipynb is not a valid notebook"),
         ("model.bin", b"PK\x03\x04\0\0" * 1000, "model.bin is not a text file"),

@@ -46,7 +46,7 @@ def test_attach_waits_for_every_rank_and_the_worst_verdict_counts(project: Proje
 def test_the_text_alone_decides_what_is_refused(project: Project) -> None:
     project.write(rank=1)
     unknown = project.check(1, "lint", "spec.yaml")
-    assert "there is no key rank under targets.machine" in unknown
+    assert "unknown key rank under targets.machine" in unknown
     assert "did you mean ranks?" in unknown
     project.write(ranks=3)
     assert "FLD001" in project.check(1, "lint", "spec.yaml")

@@ -79,7 +79,7 @@ def sample(version: str = "1.0") -> Lock:
             collect_lock_inputs(spec("alpha")),
             MINOR,
             (environment,),
-            {"local": TargetChoice(("linux-x86_64",), "torch is does not list the package")},
+            {"local": TargetChoice(("linux-x86_64",), "torch is not among the packages")},
             {},
             (package, other),
         )

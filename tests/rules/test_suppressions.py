@@ -96,7 +96,7 @@ def test_the_line_that_opens_a_block_may_have_a_comment(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("comment", "finding", "words"),
     [
-        ("# provision: ignore[CUD001] x", "SUP001", "there is no CUD001 finding here"),
+        ("# provision: ignore[CUD001] x", "SUP001", "there is no CUD001 finding to ignore here"),
         ("# provision: ignore[PKG0001] x", "SUP002", "did you mean 'PKG001'"),
         ("# provision: ignore[pkg001] x", "SUP002", "did you mean 'PKG001'"),
         ("# provision: ignore[CUD001]", "SUP003", "no reason for ignoring CUD001"),

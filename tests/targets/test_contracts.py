@@ -224,7 +224,7 @@ def place(kind: str = "local", version: str = "1.0", **fields: Any) -> TargetCon
             collect_lock_inputs(spec),
             "3.11",
             (environment,),
-            {"local": TargetChoice(("linux-x86_64",), "torch is does not list the package")},
+            {"local": TargetChoice(("linux-x86_64",), "torch is not among the packages")},
             {},
             held,
         )

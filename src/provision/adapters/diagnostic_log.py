@@ -134,7 +134,7 @@ def configure_logging(
             raise UsageError(
                 f"cannot write the log file {log_file}",
                 why=os.strerror(error.errno or 0),
-                hint="use a file in an existing folder: --log-file provision.log",
+                hint="use a file in an existing folder, for example --log-file provision.log",
             ) from error
 
 

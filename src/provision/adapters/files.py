@@ -58,7 +58,7 @@ def wrap_os_errors(operation: str, path: Path) -> Iterator[None]:
             hint = _suggest_similar_name(path)
         why, hint = _REASONS.get(error.errno or 0, (why, hint))
         if operation == "read" and error.errno == errno.EISDIR:
-            hint = "use the path of a regular file, or move this one out of the way"
+            hint = "use the path of a regular file, or move it out of the way"
         raise ExternalError(f"cannot {operation} {path}", why=why, hint=hint) from error
 
 
@@ -96,7 +96,7 @@ def read(path: Path, limit: int) -> bytes:
             raise ExternalError(
                 f"cannot read {path}",
                 why=why,
-                hint="use the path of a regular file, or move this one out of the way",
+                hint="use the path of a regular file, or move it out of the way",
             )
         with path.open("rb") as file:
             content = file.read(limit + 1)

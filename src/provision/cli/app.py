@@ -110,7 +110,7 @@ class SectionedGroup(CommandGroup):
     "-v",
     "verbosity",
     count=True,
-    help="Log subprocesses, requests and writes to standard error; -vv also logs their results.",
+    help="Log subprocesses, requests and file writes to standard error; -vv also logs results.",
 )
 @click.option(
     "--log-file",

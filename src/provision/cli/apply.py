@@ -48,7 +48,7 @@ TIERS = ("inventory", "quick", "deep", "burn")
     type=FILE,
     help="Apply this saved plan, and nothing else.",
 )
-@click.option("--verify", is_flag=True, help="Verify again even if nothing changed.")
+@click.option("--verify", is_flag=True, help="Verify again even if nothing has changed.")
 @click.option(
     "--tier",
     type=click.Choice(TIERS),

@@ -36,14 +36,14 @@ from provision.cli.app import FILE, examples, output_format_option
 @click.option(
     "--print-cell",
     is_flag=True,
-    help="Print a notebook cell that captures its runtime without installing anything.",
+    help="Print a cell that captures a notebook's runtime without installing anything.",
 )
 @click.option(
     "--spec",
     "as_spec",
     is_flag=True,
-    help="Write a spec with Python, CUDA, the GPU, and the packages that no other package "
-    "requires.",
+    help="Write a spec with the Python and CUDA versions, the GPU, and the packages that no other "
+    "package requires.",
 )
 @output_format_option(
     "text", "json", text="Set the output format; json prints the capture without hints."

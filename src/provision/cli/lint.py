@@ -72,7 +72,7 @@ _SEVERITIES = ("error", "warning", "unknown", "info")
 @click.option(
     "--diff-base",
     metavar="REF",
-    help="Report only findings added since the last common commit with REF, such as origin/main.",
+    help="Report only findings added since the merge base with REF, such as origin/main.",
 )
 @click.option(
     "--baseline",

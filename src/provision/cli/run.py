@@ -33,7 +33,7 @@ class PassthroughCommand(click.Command):
                 raise
             line = shlex.join([*own[:specs], "--", *program])
             raise click.UsageError(
-                f"{error.format_message().rstrip('.')}; write the program after --: "
+                f"{error.format_message().rstrip('.')}; put the program after --: "
                 f"provision run {line}",
                 ctx,
             ) from None
@@ -73,7 +73,7 @@ def run(argv: tuple[str, ...], *, spec: Path, target: str | None, monitor: bool)
 
     if not argv:
         raise click.UsageError(
-            "no program is given; write it after --, for example: provision run -- python train.py"
+            "no program was given; put it after --, for example: provision run -- python train.py"
         )
     system = RealSystem()
     loaded = load_spec(spec, system)

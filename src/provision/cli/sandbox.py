@@ -62,7 +62,7 @@ def sandbox() -> None:
     type=NumberWithin(float, 0),
     default=0.0,
     metavar="SECONDS",
-    help="Delay each operation and the start of each instance; default: 0.",
+    help="Delay each operation and each instance start by SECONDS; default: 0.",
 )
 @output_format_option(
     "text", "json", text="Set the output format for the endpoints; json prints one line."

@@ -23,7 +23,7 @@ _IMPATIENT = {"UV_HTTP_TIMEOUT": "5", "UV_HTTP_CONNECT_TIMEOUT": "3", "UV_HTTP_R
 
 def _version_option(name: str, subject: str) -> Decorator:
     return click.option(
-        name, metavar="VERSION", help=f"With --gpu: require this version of {subject}."
+        name, metavar="VERSION", help=f"With --gpu, require this version of {subject}."
     )
 
 
@@ -48,7 +48,7 @@ def _version_option(name: str, subject: str) -> Decorator:
 @click.option(
     "--precision",
     type=click.Choice(["fp32", "tf32", "fp16", "bf16", "fp8"]),
-    help="With --gpu: require support for training in this precision.",
+    help="With --gpu, require support for training in this precision.",
 )
 @click.option(
     "--most",
@@ -56,7 +56,7 @@ def _version_option(name: str, subject: str) -> Decorator:
     default=3,
     metavar="NUMBER",
     show_default=True,
-    help="Maximum number of combinations to show (no more than 20).",
+    help="Maximum number of combinations to show, at most 20.",
 )
 @click.option(
     "--resolve/--no-resolve",

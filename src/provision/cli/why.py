@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 @click.option(
     "--spec",
     type=FILE,
-    help="Check the causes against this spec and its lock.",
+    help="Check the possible causes against this spec and its lock.",
 )
-@click.option("--report", type=FILE, help="Check the causes against this report.json.")
+@click.option("--report", type=FILE, help="Check the possible causes against this report.json.")
 @click.option(
     "--fix",
     is_flag=True,

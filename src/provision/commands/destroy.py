@@ -181,7 +181,7 @@ def _refuse_in_use(actions: tuple[Action, ...], system: System) -> None:
                 continue
             if programs := system.find_running_programs(effect.path):
                 raise Refused(
-                    f"{effect.path.name} is in use",
+                    f"the environment {effect.path.name} is in use",
                     why="\n".join(programs),
                     hint="stop the program, or remove the environment anyway with --force",
                 )

@@ -241,5 +241,6 @@ def _refuse_without_conda(part: TargetView, form: ExportFormat, loaded: LoadedSp
         raise Refused(
             f"the format {form} covers only one platform",
             why=f"conda builds differ between platforms, and {loaded.path} lists {platforms}",
-            hint=f"write a second spec next to it with {fields}, then lock and export it",
+            hint=f"write a second spec in the same folder with {fields}, then lock and export that "
+            "spec",
         )

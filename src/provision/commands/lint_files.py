@@ -59,10 +59,10 @@ def find_files(words: Iterable[Path]) -> tuple[tuple[InputFile, ...], tuple[Unma
                 raise UsageError(f"{word} matches more than {MAX_FILES} files", hint=hint)
             files.setdefault(path, False)
         if not count:
-            why = (
-                "the folder has no *.yaml file" if word.is_dir() else "no file matches the pattern"
-            )
-            unmatched.append((word, SourceError(f"{word} does not match any file", why=why)))
+            what = f"the folder {word} has no *.yaml file"
+            if not word.is_dir():
+                what = f"no file matches the pattern {word}"
+            unmatched.append((word, SourceError(what)))
     return tuple(InputFile(*item) for item in files.items()), tuple(unmatched)
 
 

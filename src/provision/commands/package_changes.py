@@ -143,7 +143,7 @@ def _refuse_unlisted(name: str, source: Source, path: Path) -> None:
                 hint="remove it there",
             )
     near = nearest_words(name, own, most=1)
-    hint = f"did you mean {near[0]}?" if near else f"it lists {', '.join(own) or 'no packages'}"
+    hint = f"did you mean {near[0]}?" if near else f"listed packages: {', '.join(own) or 'none'}"
     raise UsageError(f"{path} does not list the package {name}", hint=hint)
 
 

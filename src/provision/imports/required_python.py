@@ -46,7 +46,7 @@ def find_excluded_python(project: ImportedProject, machine: str, checked: str) -
             f"Python {checked} instead, which requires a separate environment."
         ),
         hint=(
-            f"allow Python {machine} in {name}, or save a spec, which sets the Python version of "
-            "its environment"
+            f"allow Python {machine} in {name}, or save a spec and use its environment, which has "
+            "its own Python"
         ),
     )

@@ -42,7 +42,7 @@ class Local(Kind):
     is_this_machine = True
     lock_fields = ("manager",)
     secret_sources = frozenset({"env"})
-    reference_hint = "use an environment variable of this machine: {env: NAME}"
+    reference_hint = "use an environment variable on this machine: {env: NAME}"
     runs_code = True
     installs_origins = True
 

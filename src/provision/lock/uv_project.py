@@ -307,7 +307,7 @@ def _wheels_for(
             raise LockError(
                 f"{row['name']} {row['version']} has no wheel for Python {python} on {platform}",
                 why=f"available: {', '.join(list(files)[:5]) or 'source only'}",
-                hint="choose a version that has such a wheel, or change `python`",
+                hint="choose a version that has a matching wheel, or change `python`",
             )
         used |= fitting
     return tuple(files[name] for name in sorted(used))

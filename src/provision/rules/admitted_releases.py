@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -35,7 +36,8 @@ class AdmittedReleases(NamedTuple):
     @property
     def related(self) -> tuple[RelatedLocation, ...]:
         """The package's line as a further location of a finding."""
-        return related_at(self.route, f"selects {self.requested}")
+        name = re.split(r"[^a-z]", self.requested, maxsplit=1)[0]
+        return related_at(self.route, f"{name} requested here")
 
 
 def torch_releases(context: LintContext) -> AdmittedReleases | None:

@@ -24,7 +24,7 @@ UNAVAILABLE_STATUS = {
 
 def related_kind(target: TargetFacts) -> tuple[RelatedLocation, ...]:
     """Return the location of the kind of a target."""
-    return related_at(target.route_to("kind"), "kind of the target")
+    return related_at(target.route_to("kind"), "target kind set here")
 
 
 def shared_field_severity(context: LintContext) -> Severity | None:

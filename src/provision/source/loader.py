@@ -381,7 +381,7 @@ def validate_source(
         # packaging parses markers recursively, with a level for each parenthesis.
         finding = make_finding(
             "bad-format",
-            "the environment marker of a package is nested too deeply",
+            "a package's environment marker is nested too deeply",
             RouteLocation(("packages",)),
             hint="use fewer parentheses",
         )

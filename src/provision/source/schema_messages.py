@@ -130,8 +130,8 @@ def _explain_unknown_key(problem: LocatedError) -> Diagnostic:
             fix = _suggested_fix(near, key, "rename it to", where)
     else:
         hint = "valid keys: " + ", ".join(known)
-    level = f"under {format_route(route)}" if route else "at the top level of a spec"
-    message = f"there is no key {key[:MAX_SHOWN_LENGTH]} {level}"
+    level = f"under {format_route(route)}" if route else "at the top level of the spec"
+    message = f"unknown key {key[:MAX_SHOWN_LENGTH]} {level}"
     return make_finding("unknown-key", message, where, hint=hint, fix=fix)
 
 

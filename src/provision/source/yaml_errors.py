@@ -77,7 +77,7 @@ def explain_yaml_error(text: TextFile, error: yaml.YAMLError) -> Diagnostic:
     if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
         return make_finding(
             "syntax",
-            f"the text cannot be read as YAML: {getattr(error, 'reason', error)}",
+            f"invalid YAML: {getattr(error, 'reason', error)}",
             text.span(0, 0),
         )
     at = min(error.problem_mark.index, len(text.content))

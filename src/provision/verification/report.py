@@ -297,13 +297,13 @@ def read_report(content: bytes, name: str, *, nonce: str | None = None) -> Repor
     if malformed := _malformed_parts(document):
         raise ExternalError(
             f"the report {name} is damaged",
-            why=f"missing or of the wrong type: {', '.join(malformed)}",
+            why=f"fields that are missing or have the wrong type: {', '.join(malformed)}",
             hint=again,
         )
     if nonce is not None and document["subject"].get("nonce") != nonce:
         raise ExternalError(
             f"the report {name} is from a different run",
-            why="its nonce does not match this run",
+            why="its nonce does not match this run's nonce",
             hint=again,
         )
     return Report(document)

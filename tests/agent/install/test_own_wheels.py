@@ -54,7 +54,7 @@ def test_wheels_that_cannot_be_used_change_nothing(device: Device) -> None:
     archive.write_bytes(b"PK")
     done = device.install(document)
     assert done.returncode == 2
-    assert "cannot use the wheels of the project's packages" in done.stderr
+    assert "cannot use the project's wheel archive" in done.stderr
     with zipfile.ZipFile(archive, "w") as opened:
         opened.writestr("../ours-1.0-py3-none-any.whl", b"")
     done = device.install(document)

@@ -55,6 +55,6 @@ def test_an_archive_of_other_code_stops_the_cell(runtime: Runtime) -> None:
     folder = lay_out(runtime, pack_code(CodeManifest(rows), content))
     done = runtime.start(folder)
     assert done.returncode == 1
-    assert "the project's code cannot be used" in done.stderr
+    assert "cannot unpack the project's code" in done.stderr
     assert "does not match the expected digest" in done.stderr
     assert json.loads((runtime.base / "status.json").read_text())["outcome"] == "error"

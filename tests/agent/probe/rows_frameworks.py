@@ -132,5 +132,11 @@ OF_FRAMEWORKS = [
     Row("J08", "fail", {**RESUMED, "framework.resumed_difference": 0.3}, JAX, "different weights"),
     Row("J08", "fail", {**RESUMED, "framework.resumed_made": 40}, JAX, "different weights"),
     Row("J08", "fail", {**RESUMED, "framework.resumed_difference": None}, JAX, "different weights"),
-    Row("J08", "fail", {"framework.checkpoint_missing": ["weights.npz"]}, JAX, "lacks weights.npz"),
+    Row(
+        "J08",
+        "fail",
+        {"framework.checkpoint_missing": ["weights.npz"]},
+        JAX,
+        "is missing weights.npz",
+    ),
 ]

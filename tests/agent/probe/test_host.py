@@ -227,7 +227,7 @@ def test_who_may_read_files_of_credentials_is_told(
         "Google Cloud: the file named by the variable cannot be read (No such file or directory)"
         in found["message"]
     )
-    assert found["observed"]["Hugging Face"] == "only its owner"
+    assert found["observed"]["Hugging Face"] == "only the owner"
     assert "a-secret-value" not in str(report)
 
 

@@ -165,7 +165,7 @@ def test_what_a_check_does_not_ask_for_is_left_out() -> None:
 @pytest.mark.parametrize(
     ("promised", "said"),
     [
-        (document(), "their tier is quick, and they contain nothing for this check"),
+        (document(), "they are for tier quick and contain nothing for this check"),
         (
             {**document(), "schema": "provision.expectations/9"},
             "got 'provision.expectations/9'",

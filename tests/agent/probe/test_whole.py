@@ -201,7 +201,7 @@ def test_one_stage_by_itself_writes_its_fragment(environment: Environment, tmp_p
         (
             {"python": {"version": f"3.{sys.version_info.minor}", "prefix": "/elsewhere"}},
             "P01",
-            "not the environment's Python",
+            "instead of the environment's Python",
         ),
         ({"paths": {"data": "/proc"}}, "W01", "data (/proc) is not writable"),
         ({"paths": {"data": "/no/such/folder"}}, "W01", "is absent"),
@@ -313,8 +313,8 @@ def test_what_condas_locked_files_brought_is_compared_with_what_they_brought(
     ]
     assert (
         checks(report)["P02"]["message"]
-        == "all 1 locked packages have the locked version; 1 more conda packages have the "
-        "version of their locked file"
+        == "all 1 locked packages have the locked version; 1 more conda packages match "
+        "their locked files"
     )
     assert report["packages"]["locked"] == 1
     identity = report["digests"]["identity"]

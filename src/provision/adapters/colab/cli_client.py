@@ -26,6 +26,7 @@ from provision.agent.core.process import ProcessResult
 from provision.effects.system import ProgressCallback
 from provision.errors import ExternalError, NetworkError
 from provision.sanitize import escape_line, redact
+from provision.spelling import pluralize, with_article
 
 CELL_FOLDER = "/content/provision"
 """The folder of the cell's files there. No part begins with a dot: Jupyter's file service hides
@@ -250,8 +251,8 @@ class ColabCli:
                     is_reported = True
                 if time.monotonic() >= end:
                     raise ExternalError(
-                        f"the request for {session} is still pending",
-                        why="Colab has not responded to an earlier run's request",
+                        f"the request for the Colab session {session} is still pending",
+                        why="an earlier run sent the request, and Colab has not responded yet",
                         hint="run the command again later",
                     )
                 time.sleep(0.2)
@@ -261,14 +262,15 @@ class ColabCli:
 
     def _raise_refusal(self, result: ProcessResult, gpu: str) -> NoReturn:
         """Raise what a request for a machine that was turned down means."""
-        output, machine = result.stdout + result.stderr, f"a machine with {gpu or 'no GPU'}"
+        output = result.stdout + result.stderr
+        machine = f"a machine with {with_article(gpu)}" if gpu else "a CPU machine"
         for text, (why, hint) in _REFUSALS.items():
             if text in output:
                 raise ExternalError(f"Colab refused the request for {machine}", why=why, hint=hint)
         if "Service Unavailable" in output:
             raise ExternalError(
                 f"Colab has no {machine.removeprefix('a ')} available now",
-                why="it returned status 503",
+                why="Colab returned status 503 (service unavailable)",
                 hint=f"try again later, or choose a different `gpu`{self._unknown_sessions_note()}",
             )
         if _NOT_SIGNED_IN.search(output):
@@ -301,8 +303,8 @@ class ColabCli:
             return ""
         return (
             "\n"
-            f"this account has {count} other sessions on Colab; see Runtime > Manage sessions "
-            "at colab.research.google.com"
+            f"this account has {pluralize(count, 'other session')} on Colab; see Runtime > Manage "
+            "sessions at colab.research.google.com"
         )
 
     def _call(self, timeout_s: float, *arguments: str) -> ProcessResult:

@@ -16,6 +16,7 @@ from provision.effects.system import ProgressCallback
 from provision.errors import ExternalError
 from provision.facts import load_facts
 from provision.sanitize import escape_line, redact
+from provision.spelling import with_article
 
 _RESTARTS = 2
 """Restarts of the kernel in one run: one is needed at most, as all is installed before it. Our
@@ -97,10 +98,11 @@ def refuse_unknown_machine(gpu: str, *, high_memory: bool) -> None:
     offered = {(shape.colab, shape.shape == "high") for shape in load_facts().shapes}
     if (gpu, high_memory) not in offered:
         names = ", ".join(sorted({name for name, _ in offered if name}))
-        more = " and high memory" if high_memory else ""
+        machine = f"machine with {with_article(escape_line(gpu))}" if gpu else "CPU machine"
+        more = " in the high shape" if high_memory else ""
         raise ExternalError(
-            f"Colab has no machine with {escape_line(gpu) or 'no GPU'}{more}",
-            why=f"it offers {names}",
+            f"Colab has no {machine}{more}",
+            why=f"Colab offers {names}",
             hint="change `gpu` or `shape` for the target",
         )
 
@@ -126,7 +128,8 @@ def perform_run(effect: RunOnColab, runtimes: RuntimeService, progress: Progress
         ExternalError: the runtime was not allocated, or not released.
     """
     try:
-        progress(f"Colab: requesting a machine with {effect.gpu or 'no GPU'}")
+        machine = f"machine with {with_article(effect.gpu)}" if effect.gpu else "CPU machine"
+        progress(f"Colab: requesting a {machine}")
         runtimes.take(effect.session, effect.gpu, high_memory=effect.high_memory)
         files.write(effect.report, _run_cell(effect, runtimes, progress), 0o600)
     except BaseException as error:
@@ -185,15 +188,15 @@ def _run_cell(effect: RunOnColab, runtimes: RuntimeService, progress: ProgressCa
             if status.get("stage"):
                 last = f"; last stage: {escape_line(str(status['stage']))[:40]}"
             raise ReportUnavailable(
-                "the cell did not finish",
-                why=f"no response within {effect.timeout_s // 60} minutes{last}",
+                "the cell did not finish in time",
+                why=f"`verify.timeout` expired after {effect.timeout_s // 60} minutes{last}",
                 hint="increase `verify.timeout`",
             )
         if status.get("outcome") != "restart-needed":
             break
         if turn == _RESTARTS:
             raise ReportUnavailable(
-                f"the cell requires another restart after {turn} restarts",
+                f"the cell still requires a restart after {turn} restarts",
                 why=_status_text(status, "message"),
                 hint="set `isolation: venv` for the target",
             )
@@ -224,7 +227,7 @@ def _validate_report(effect: RunOnColab, report: bytes | None, status: Mapping[s
     if lock != effect.lock_digest:
         raise ReportUnavailable(
             "the report on the machine is for a different lock",
-            why=f"the digest of the report's lock is {escape_line(str(lock))[:80]}",
+            why=f"the report is for the lock with digest {escape_line(str(lock))[:80]}",
             hint="run the command again",
         )
     return report

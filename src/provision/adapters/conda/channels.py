@@ -36,7 +36,7 @@ def require_rattler() -> Any:
             "rattler is not installed"
         )
         raise ExternalError(
-            "the packages for conda environments are not installed",
+            "conda support is not installed",
             why=why,
             hint=install_command("conda"),
         ) from error
@@ -169,7 +169,7 @@ def unreachable_error(output: str, urls: Mapping[str, str], *, offline: bool) ->
     channel, hint = find_unreachable_channel(output, urls)
     if offline:
         return NetworkError(
-            f"the package list of channel {channel} is not in the cache, and --offline is set",
+            f"the package list for channel {channel} is not in the cache, and --offline is set",
             hint="run the command once without --offline",
         )
     return NetworkError(

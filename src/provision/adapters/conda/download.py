@@ -48,7 +48,7 @@ def record_urls(
             f"not pass to {effect.program.name}"
         )
         raise NetworkError(
-            f"{len(protected)} conda files must be downloaded first, and --offline is set",
+            f"{len(protected)} conda files must be downloaded first, but --offline is set",
             why=why,
             hint=(
                 "run the command without --offline, or set "

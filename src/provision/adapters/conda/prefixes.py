@@ -251,8 +251,8 @@ def _install_error(output: str, urls: Mapping[str, str]) -> ProvisionError:
         return ExternalError(
             "the disk is full",
             why=output,
-            hint="free some space (the environment and py-rattler's cache need it) and run the "
-            "command again",
+            hint="free up space for the environment and py-rattler's cache, then run the command "
+            "again",
         )
     return ExternalError(
         "the conda environment could not be created",

@@ -128,7 +128,7 @@ def _program_from_variable(program_name: str, environment: Mapping[str, str]) ->
     if path is None:
         raise ExternalError(
             f"{PROGRAM_VARIABLE}={program_name} is not a program",
-            why="no executable was found",
+            why="no executable with this name was found",
             hint=f"set the variable to the path of conda, or to {PY_RATTLER}",
         )
     if Path(path).stem == _PIXI:

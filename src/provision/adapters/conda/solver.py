@@ -52,7 +52,7 @@ def solve(
         raise unreachable_error(str(error), urls, offline=offline) from None
     except InvalidMatchSpecError as error:
         raise LockError(
-            "the version of a conda package is invalid",
+            "a conda package has an invalid version",
             why=escape_control(str(error)),
             hint="use conda's version syntax, such as 12.8.* or >=6,<7",
         ) from None

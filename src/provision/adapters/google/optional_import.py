@@ -33,7 +33,7 @@ def import_optional(module: str) -> Any:
         from provision.extras import install_command
 
         raise ExternalError(
-            "the packages for Google Cloud are not installed",
+            "Google Cloud support is not installed",
             why=f"the module {missing} is missing",
             hint=install_command("workbench"),
         ) from error

@@ -258,7 +258,8 @@ def _validate_report(report: bytes, effect: AwaitReport, result: Mapping[str, An
         raise ReportUnavailable(
             "the report in the bucket is not the one that the device wrote",
             why="its sha256 does not match the sha256 that the device published",
-            hint=f"someone else may have written to the bucket, or the run was repeated; {advice}",
+            hint="someone else may have written to the bucket, or the device may have written "
+            f"a second report; {advice}",
         )
     subject = parse_message(report, len(report)).get("subject")
     if not isinstance(subject, dict) or subject.get("nonce") != effect.nonce:

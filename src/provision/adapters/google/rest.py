@@ -173,7 +173,7 @@ def resource_path(name: str) -> str:
     ):
         raise ExternalError(
             f"{escape_control(name)} is not a valid resource name",
-            why="it contains characters or parts that Google Cloud does not allow",
+            why="it contains characters or path segments that Google Cloud does not allow",
             hint="check the project, the zones and the target's name",
         )
     return name

@@ -123,7 +123,7 @@ class Storage:
         if not re.fullmatch(r"gs://[^/]+/.+/", prefix):
             raise ExternalError(
                 f"{prefix} is not a folder in a bucket",
-                why="provision deletes only its own folders",
+                why="provision deletes only folders in a bucket, never a whole bucket",
                 hint="use a URI such as gs://BUCKET/PREFIX/INSTANCE/",
             )
         return sum(self.delete(item.uri) for item in self.list(prefix))

@@ -94,7 +94,8 @@ def check_pure_wheel(wheel: Path, source: PackageSource) -> None:
     if not source.is_wheel and any(tag.platform != "any" for tag in tags):
         raise Refused(
             f"{source.name} contains compiled code, so its wheel works only on this machine",
-            why=f"it was built as {wheel.name}; other machines can only use pure-Python wheels",
+            why=f"it was built as {wheel.name}; a wheel built here can be installed on other "
+            "machines only if it is pure Python",
             hint="build its wheel for linux-x86_64 and list that file in `packages`, or move this "
             "target to a different spec",
         )

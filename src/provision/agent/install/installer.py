@@ -211,7 +211,9 @@ class _Installation:
             raise InstallError(
                 f"cannot repair {', '.join(stuck)}",
                 _format_flaws(audits, stuck),
-                "uninstall it with the tool that installed it",
+                "uninstall each of them with the tool that installed it"
+                if len(stuck) > 1
+                else "uninstall it with the tool that installed it",
                 1,
             )
         notes = [

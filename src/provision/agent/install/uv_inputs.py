@@ -72,7 +72,7 @@ def with_own_wheels(
         write_index(archive, index)
         outdated = find_outdated_packages(archive, installed)
     except (WheelArchiveError, OSError) as error:
-        raise InstallError("cannot use the wheels of the project's packages", str(error)) from None
+        raise InstallError("cannot use the project's wheel archive", str(error)) from None
     indexes = {**request.indexes, OWN_INDEX: index.as_uri()}
     return replace(request, indexes=indexes, reinstall=request.reinstall.union(outdated))
 

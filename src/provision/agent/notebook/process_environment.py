@@ -54,7 +54,7 @@ def _unpack_code(session: Session) -> None:
         unpack_code(archive, str(session.document.code_digest), session.code_parent)
     except CodeError as error:
         raise StageError(
-            "the project's code cannot be used",
+            "cannot unpack the project's code",
             str(error),
             "render the notebook again, and run its first cell",
             "error",

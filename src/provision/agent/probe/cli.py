@@ -205,7 +205,7 @@ def _require_writable(out: Path) -> None:
         with tempfile.TemporaryFile(dir=out.parent):
             pass
     except OSError as error:
-        raise ProbeError(f"cannot write reports in {out.parent}: {error.strerror}") from None
+        raise ProbeError(f"cannot write reports to {out.parent}: {error.strerror}") from None
     if out.is_dir():
         raise ProbeError(f"cannot write the report {out}: it is a folder")
 

@@ -40,8 +40,7 @@ def main(words: Sequence[str] | None = None) -> int:
         document = read_document(options.document, parse_document)
         if document.nonce != options.nonce:
             raise DocumentError(
-                "the document belongs to a different run: its nonce does not match the nonce of "
-                "this run"
+                "the document belongs to a different run: its nonce does not match this run's nonce"
             )
     except DocumentError as error:
         print(f"provision: {error}", flush=True)

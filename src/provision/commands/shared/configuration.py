@@ -142,7 +142,8 @@ def read_overrides(select: Iterable[str], ignore: Iterable[str], fail_on: str | 
         check_rule(rule, RULE_OR_AREA, refuse)
     for rule in filter(is_about_text, ignored):
         raise UsageError(
-            f"findings of {rule} cannot be ignored", why="it reports problems that prevent checking"
+            f"findings of {rule} cannot be ignored",
+            why="this rule reports problems that prevent further checks",
         )
     return Overrides(selected, ignored, Severity(fail_on) if fail_on else None)
 

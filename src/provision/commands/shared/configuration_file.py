@@ -254,7 +254,7 @@ class _Parser:
                 self._refuse(
                     names,
                     key,
-                    f"there is no key {key}",
+                    f"unknown key {key}",
                     why=why,
                     hint=did_you_mean(key, known) or f"keys: {', '.join(known)}",
                 )

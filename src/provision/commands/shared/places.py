@@ -62,13 +62,13 @@ def _unknown_place(name: str, places: Sequence[Place]) -> UsageError:
         listed = " or ".join(f"{base}@{word}" for word in known)
         return UsageError(
             f"{escape_line(name)}: {base} has no runtime or image {escape_line(version)}",
-            hint=f"use {base} or {listed}; `provision facts list places` lists all places",
+            hint=f"use {base} or {listed}; for a list, run `provision facts list places`",
         )
     bases = dict.fromkeys(place.base for place in places)
     hint = did_you_mean(base, bases)
     if not hint and (words := nearest_words(base, bases, 3)):
         hint = f"did you mean {' or '.join(words)}?"
     return UsageError(
-        f"{escape_line(name)} is not a known place",
-        hint=f"{hint} `provision facts list places` lists all places".strip(),
+        f"unknown runtime, image or machine {escape_line(name)}",
+        hint=f"{hint} for a list, run `provision facts list places`".strip(),
     )

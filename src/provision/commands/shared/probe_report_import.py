@@ -26,8 +26,8 @@ from provision.verification.untrusted_report import read_untrusted_report, seria
 from provision.views.report import html
 
 _AGAIN = (
-    "export the probe again with `provision probe export`, run it on that machine, and add its "
-    "report unchanged"
+    "export the probe again with `provision probe export`, run it on the same machine, and add its "
+    "new report unchanged"
 )
 
 
@@ -119,7 +119,7 @@ def _refuse_stray(report: Report, name: str, loaded: LoadedSpec, target: str | N
         f"{name} does not match the current spec and lock of {loaded.stem}/{name_of_target}",
         why=f"its nonce is {escape_line(subject.nonce[:40])}, which differs from the nonce of a "
         "probe exported from the current spec and lock",
-        hint=f"{_AGAIN}; to compare this report anyway: provision diff OTHER.json {name}",
+        hint=f"{_AGAIN}; to compare this report anyway, run `provision diff OTHER.json {name}`",
     )
 
 

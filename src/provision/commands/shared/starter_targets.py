@@ -118,7 +118,7 @@ def _parse_gpu(text: str, facts: Facts) -> Gpu:
         raise UsageError(
             f"--gpu {shlex.quote(text)} is not a GPU",
             why=_explain_gpu_error(text, error),
-            hint="use a form such as L4, A100-80GB:2, or none for CPU",
+            hint="use a value such as L4 or A100-80GB:2, or none for CPU only",
         ) from None
     if gpu.type in ("none", "mps"):
         return gpu

@@ -42,7 +42,7 @@ def _check(context: LintContext) -> Findings:
             f"target {target.name}: Colab does not offer {gpu.type}",
             gpu_location(target),
             evidence=card.evidence if card else None,
-            why=f"Colab offers {offered}.",
+            why=f"Colab offers only these GPUs: {offered}.",
             help=f"set `gpu: {name}` on target {target.name}",
             related=() if fields.gpu else related_gpu(target),
             fix=set_gpu_fix(context, target, name),

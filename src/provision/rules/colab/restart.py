@@ -75,7 +75,7 @@ RULE = Rule(
     sources=(
         "googlecolab/colabtools#5238",
         "googlecolab/colabtools#5204",
-        "googlecolab/colabtools at 3c07d776, _reprs.py: imports of the kernel",
+        "googlecolab/colabtools at 3c07d776, _reprs.py: the kernel's imports",
     ),
     check=_check,
     bad=examples(

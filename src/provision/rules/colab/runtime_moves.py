@@ -42,7 +42,7 @@ def _check(context: LintContext) -> Findings:
             f"version that you can pin is {newest}",
             target.route_to("runtime"),
             why=(
-                "The packages of the runtime, and sometimes its Python, change even if the spec "
+                "The runtime's packages, and sometimes its Python version, change even if the spec "
                 "does not."
             ),
             help=fix.title,

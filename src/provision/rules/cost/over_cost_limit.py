@@ -70,7 +70,7 @@ def _check(context: LintContext) -> Findings:
         if over:
             offer = min(over, key=lambda candidate: candidate.dollars)
             severity = None
-            why = "Disks, traffic and taxes are not included."
+            why = "The price does not include disks, network traffic or taxes."
             if machine.factor is not None:
                 why = f"{why} {_describe_factor(machine.factor)}"
             if len(over) + len(unknown) < len(regions):

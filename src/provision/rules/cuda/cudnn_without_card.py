@@ -56,8 +56,8 @@ def _check(context: LintContext) -> Findings:
         if line:
             fix = unsafe_fix(title, set_version_edit(context, *line, f"<{row.first}"))
         yield RULE.diagnostic(
-            f"cuDNN {version} for CUDA {major} requires compute capability {row.cc_min}, but "
-            f"{card.name} has {card.cc}",
+            f"cuDNN {version} for CUDA {major} requires compute capability {row.cc_min} or "
+            f"higher, but {card.name} has {card.cc}",
             route,
             severity=Severity.WARNING,
             why="Convolutions and cuDNN attention fail at run time on this GPU.",

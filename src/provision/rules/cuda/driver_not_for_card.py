@@ -91,15 +91,21 @@ def _early_image_findings(context: LintContext, target: TargetFacts, card: Card)
             and require_version(card.cc) < require_version(change.cc_below)
         ):
             yield RULE.diagnostic(
-                f"images of {family} have supported {card.name} (compute capability {card.cc}) "
-                f"since {change.since}, but this image is from {day}",
+                f"images from the {family} family have supported {card.name} (compute capability "
+                f"{card.cc}) since {_to_date(change.since)}, but this image is from "
+                f"{_to_date(day)}",
                 target.route_to("image"),
                 severity=_severity(context, card),
                 evidence=change.evidence,
                 why="Before that date, the driver did not support GPUs older than Turing.",
-                help=f"use an image from {change.since} or later, or a different GPU",
+                help=f"use an image from {_to_date(change.since)} or later, or a different GPU",
                 related=related_gpu(target),
             )
+
+
+def _to_date(day: str) -> str:
+    """Return the day of an image name (20261004) as a date (2026-10-04)."""
+    return f"{day[:4]}-{day[4:6]}-{day[6:]}"
 
 
 RULE = Rule(

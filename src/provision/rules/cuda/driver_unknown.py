@@ -59,7 +59,12 @@ def _check(context: LintContext) -> Findings:
                 "--format=csv`"
             )
             + (f", or {other}" if other else ""),
-            related=related_at(query.cuda_route, "selects the CUDA version"),
+            related=related_at(
+                query.cuda_route,
+                "GPU requested here"
+                if query.target.gpu_settings.cuda == "auto"
+                else "CUDA version set here",
+            ),
         )
 
 

@@ -47,7 +47,8 @@ def _check(context: LintContext) -> Findings:
         help_text = f'set `cuda: "{built[-1]}"` or `cuda: auto`'
         others = [row.release for row in context.facts.torch if flavour in row.builds]
         if others:
-            help_text += f", or use torch {format_versions(others)}, which has CUDA {cuda} builds"
+            versions = format_versions(others)
+            help_text += f", or use a torch release with CUDA {cuda} builds: {versions}"
         yield RULE.diagnostic(
             f"{releases.requested} {verb} no build for CUDA {cuda}; torch {newest.release} was "
             f"built for CUDA {', '.join(built)}",

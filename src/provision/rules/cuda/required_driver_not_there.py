@@ -46,8 +46,8 @@ def _check(context: LintContext) -> Findings:
         if target.image:
             help_text = "use an image with a matching driver, or relax the requirement"
         yield RULE.diagnostic(
-            f"`requires.driver: {requirement.text}` does not match driver {driver.value} on "
-            f"{driver.provider}",
+            f"driver {driver.value} on {driver.provider} does not satisfy "
+            f"`requires.driver: {requirement.text}`",
             requirement.route,
             evidence=driver.evidence,
             why=(

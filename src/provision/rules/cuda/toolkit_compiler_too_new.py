@@ -54,7 +54,7 @@ def _check(context: LintContext) -> Findings:
             fix = set_toolkit_fix(min(sufficient, key=require_version))
             help_text = f"{fix.title}, or {help_text}"
         yield RULE.diagnostic(
-            f"`cuda_toolkit: {toolkit.cuda}` supports gcc up to {toolkit.gcc_max}, but "
+            f"CUDA toolkit {toolkit.cuda} supports gcc up to {toolkit.gcc_max}, but "
             f"{system.os} has gcc {system.gcc}",
             ("cuda_toolkit",),
             severity=toolkit.evidence.cap_severity(Severity.ERROR),

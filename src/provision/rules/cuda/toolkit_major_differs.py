@@ -62,7 +62,8 @@ def _check(context: LintContext) -> Findings:
         related = related_at(route, "compiled against torch")
         if target.gpu_settings.cuda != "auto":
             related = (
-                related_at(target.gpu_settings.cuda_route, "CUDA version of the wheels") + related
+                related_at(target.gpu_settings.cuda_route, f"selects wheels for CUDA {cuda}")
+                + related
             )
         yield RULE.diagnostic(
             f"{package.key} is compiled with {compiler}, but torch's wheels are for CUDA {cuda}",

@@ -47,13 +47,13 @@ def _check(context: LintContext) -> Findings:
         if is_dropped:
             severity = toolkit.evidence.cap_severity(Severity.ERROR)
         else:
-            why += " Only PTX for an older compute capability could work."
+            why += " Only PTX code for an older compute capability could run on the GPU."
         cudas = [row.cuda for row in known if _makes_code_for(context, row, card)]
         wheels = wheel_cuda_at(context, target) or ""
         same = [cuda for cuda in cudas if major_version(cuda) == major_version(wheels)] or cudas
         fix = set_toolkit_fix(same[-1 if is_dropped else 0]) if same else None
         yield RULE.diagnostic(
-            f"`cuda_toolkit: {toolkit.cuda}` compiles for compute capability {toolkit.cc_min} to "
+            f"CUDA toolkit {toolkit.cuda} compiles for compute capability {toolkit.cc_min} to "
             f"{toolkit.cc_max}, but {card.name} has {card.cc}",
             ("cuda_toolkit",),
             severity=severity,

@@ -60,14 +60,14 @@ def _find_problem(context: LintContext, part: str) -> tuple[str, str, Severity |
     meant = nearest_word(option, options, 3) if option else None
     if meant is None:
         return None
-    return f"unknown option {option}, similar to {meant}", f"use {meant}", Severity.WARNING
+    return f"unknown option {option}; did you mean {meant}?", f"use {meant}", Severity.WARNING
 
 
 def _violated_limit(row: AllocatorOption, value: str) -> str | None:
     """Return what the option accepts if the value does not fit, else None."""
     match row.takes:
         case "flag" if value not in ("True", "False"):
-            return "True or False, capitalized"
+            return "True or False (capitalized)"
         case "number" if value.isdecimal() and int(value) < row.least:
             return f"a number of at least {row.least}"
         case "ratio" if re.fullmatch(r"\d+(\.\d*)?", value) and not 0 < float(value) <= 1:

@@ -38,17 +38,17 @@ def _check(context: LintContext) -> Findings:
     # The devices before the first invalid one are visible.
     shown = list(itertools.takewhile(lambda part: part and not part.startswith("-"), shown))
     severity = None
-    why = "The devices it names differ between machines; `gpu` sets the number of GPUs."
+    why = "Its device numbers mean different GPUs on each machine; `gpu` sets the number of GPUs."
     help_text = f"remove {NAME}"
     if not shown:
         message = f'{NAME} is "{value}", which hides all GPUs, but {most.gpu} is requested'
-        why = "torch does not find a CUDA device then."
+        why = "torch then finds no CUDA device."
         help_text += ", or set `gpu: none`"
     elif len(shown) < most.gpu.count:
         message = f"{NAME} exposes only {len(shown)} of the {most.gpu.count} requested GPUs"
         severity = Severity.WARNING
     else:
-        message = f"{NAME} is {value}, which means a different GPU on every machine"
+        message = f"{NAME} is {value}, which selects a different GPU on each machine"
         severity = Severity.INFO
     yield RULE.diagnostic(
         message,

@@ -116,7 +116,7 @@ def _missing_code_finding(
         newest += f" for CUDA {option.cuda}"
     which = "it"
     if len(releases.known) > 1 or not query.flavour:
-        which = f"the newest, {newest},"
+        which = f"the newest release, {newest},"
     bound = _bound_fix(context, query)
     return RULE.diagnostic(
         f"{subject} code for {card.name} (compute capability {card.cc}): {which} was built for "

@@ -57,7 +57,7 @@ def _check(context: LintContext) -> Findings:
                 severity = Severity.WARNING
                 why = "torch reports bf16 as supported, but emulates it, which is slow."
         yield RULE.diagnostic(
-            f"`precision: {precision.value}` requires compute capability {needed}, but "
+            f"`precision: {precision.value}` requires compute capability {needed} or higher, but "
             f"{target.gpu_settings.gpu.type} has {card.cc}",
             ("training", "precision"),
             severity=severity,

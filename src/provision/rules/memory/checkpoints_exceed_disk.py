@@ -58,7 +58,7 @@ def _check(context: LintContext) -> Findings:
                 "checkpoint is lost."
             ),
             help=f"{advice}use a disk larger than {format_size(total)}",
-            related=related_if_written(context, disk.route, "this target's disk"),
+            related=related_if_written(context, disk.route, "determines this target's disk size"),
         )
 
 

@@ -38,7 +38,7 @@ def _check(context: LintContext) -> Findings:
             evidence=disk.evidence,
             why="The verification on the device would fail.",
             help=help_text,
-            related=related_if_written(context, disk.route, "this target's disk"),
+            related=related_if_written(context, disk.route, "determines this target's disk size"),
         )
 
 

@@ -54,7 +54,7 @@ def _check(context: LintContext) -> Findings:
                     why="Without a public IP or Cloud NAT, the instance can download packages only "
                     "from mirrors.",
                     help=f"add `{index}: URL` to `mirrors`",
-                    related=related_at(route, f"comes from {index}"),
+                    related=related_at(route, f"uses the index {index}"),
                 )
 
 

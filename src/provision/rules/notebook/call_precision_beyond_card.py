@@ -43,8 +43,8 @@ def _check(context: NotebookContext) -> Findings:
                     continue
                 is_slow = precision is Precision.BF16
                 yield RULE.diagnostic(
-                    f"{precision.value} requires compute capability {needed}, but the {card.name} "
-                    f"on {place.name} has {card.cc}",
+                    f"{precision.value} requires compute capability {needed} or higher, but the "
+                    f"{card.name} on {place.name} has {card.cc}",
                     argument.span,
                     severity=Severity.WARNING if is_slow else None,
                     evidence=card.evidence,

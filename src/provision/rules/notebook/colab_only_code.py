@@ -41,7 +41,7 @@ def _check(context: NotebookContext) -> Findings:
             f"{subject} {problem}",
             span,
             severity=None if context.spec is not None else Severity.INFO,
-            why="Only Colab runtimes have it.",
+            why="Only Colab runtimes provide it, so the cell fails elsewhere.",
             help=(
                 'use it only if the notebook runs on Colab (`if "google.colab" in '
                 "sys.modules:`), or read the path from a variable"

@@ -43,8 +43,8 @@ def _check(context: NotebookContext) -> Findings:
                 f"{request.name}",
                 found.span,
                 why=(
-                    f"{request.name} is not part of {place.name}, so in a new kernel the import "
-                    "fails with ModuleNotFoundError."
+                    f"{request.name} is not preinstalled on {place.name}, so in a new kernel the "
+                    "import fails with ModuleNotFoundError."
                 ),
                 help=f"move the installation of {request.name} before this cell",
                 related=(RelatedLocation(request.span, "installed here"),),

@@ -43,11 +43,10 @@ def _check(context: NotebookContext) -> Findings:
             continue
         fix = _fix(context, install)
         yield RULE.diagnostic(
-            f"!{install.program} uses the pip of the shell, but the kernel is in a conda "
-            "environment",
+            f"!{install.program} uses the shell's pip, but the kernel runs in a conda environment",
             install.span,
             why="The packages may be installed in an environment other than the kernel's.",
-            help="use `%pip install`, which runs the pip of the kernel",
+            help="use `%pip install`, which runs the kernel's pip",
             fix=fix,
         )
 

@@ -79,7 +79,7 @@ def _check(context: LintContext) -> Findings:
                 "the GPU's memory at first use",
                 framework.route,
                 severity=Severity.INFO,
-                why="torch then runs out of GPU memory, in the same process or in a different one.",
+                why="torch can then run out of GPU memory, even in a different process.",
                 help=f"use separate environments, or set {variable}={value} under `env`",
                 related=related,
                 fix=unsafe_fix(f"set {variable}={value}", edit),

@@ -6,8 +6,8 @@ Finds indexes whose address starts with http:// and is not on this machine.
 
 ## Why
 
-Anybody on the network path can answer in place of the index. The lock records the hashes of that
-answer, so a package that was replaced while locking is installed on every machine.
+Anybody on the network path can serve different files. The lock records the hashes of those files,
+so a package that was replaced while locking is installed on every machine.
 
 ## How to fix
 
@@ -34,8 +34,8 @@ def _check(context: LintContext) -> Findings:
             f"index {name} ({url_host(index.url)}) is queried without encryption",
             route,
             why=(
-                "Anybody on the network path can answer in place of the index, and the lock "
-                "records the hashes from that answer."
+                "Anybody on the network path can serve different files, and the lock records the "
+                "hashes of those files."
             ),
             help=f"use {better}",
             fix=replace_fix("use https", route, yaml_scalar(better, plain=False)),

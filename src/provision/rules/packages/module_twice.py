@@ -62,7 +62,7 @@ def _other_major(context: LintContext, package: RequestedPackage) -> Findings:
             f"{package.name} is for CUDA {major}, but CUDA {cuda} is requested",
             origin_route(context, package, device.cuda_route),
             severity=Severity.WARNING,
-            why=f"It loads the libraries of CUDA {major}, which torch's wheels then do not "
+            why=f"It loads CUDA {major} libraries, which torch's wheels for CUDA {cuda} do not "
             "include.",
             help=f"use cupy-cuda{major_version(cuda)}x",
             related=()

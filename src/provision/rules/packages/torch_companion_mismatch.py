@@ -57,8 +57,8 @@ def _check(context: LintContext) -> Findings:
             f"{rows[-1].release} needs {companion.name}{matching}",
             companion.route,
             why=(
-                "It is compiled for one torch release; with a different one, the import fails "
-                "or the packages cannot be installed together."
+                f"{companion.name} is built for one torch release. With a different one, the "
+                "import fails or the packages cannot be installed together."
             ),
             help=f"use {companion.name}{matching}, or remove its version bound",
             related=related_at(releases.route, "torch requested here"),

@@ -99,10 +99,13 @@ def _model_argument_finding() -> Diagnostic:
         (*ARGUMENTS_ROUTE, _OF_THE_MODEL),
         at=RoutePart.KEY,
         severity=Severity.INFO,
-        why="The verification builds its own model with it and checks which attention runs (R07).",
+        why=(
+            "The verification builds its own model with it and checks which attention "
+            "implementation is used (R07)."
+        ),
         help=(
-            "keep it, and in your program pass it to `from_pretrained` or to the model "
-            "configuration"
+            "keep it, and also pass it to `from_pretrained` or to the model configuration in your "
+            "program"
         ),
     )
 

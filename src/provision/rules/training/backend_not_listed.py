@@ -39,7 +39,7 @@ def _check(context: LintContext) -> Findings:
         f"Keras with the {backend} backend needs {name}, which is not {context.package_list}",
         route,
         severity=None if is_certain else Severity.WARNING,
-        why="Keras 3 does not install a backend, and its import fails without one.",
+        why="Keras 3 does not install a backend, and importing it fails without one.",
         help=f"add {name} to `packages`, or set `training.backend` to a backend that is listed",
         fix=add_package_fix(name, ""),
     )

@@ -35,10 +35,10 @@ def _check(context: LintContext) -> Findings:
                 context, route, next(name for name in bootable if name.startswith("hyperdisk"))
             )
             yield RULE.diagnostic(
-                f"a disk of type {kind.type} cannot be a boot disk",
+                f"{kind.type} cannot be used for the boot disk",
                 route,
                 evidence=kind.evidence,
-                why="This type can only be a data disk.",
+                why="Workbench supports this disk type only for the data disk.",
                 help=f"{fix.title} for the boot disk, and use {kind.type} for the data disk",
                 fix=fix,
             )
@@ -49,7 +49,7 @@ def _check(context: LintContext) -> Findings:
                     f"{disk} of {size} exceeds the maximum disk size of {largest.value:g} GB",
                     target.route_to(disk, "size"),
                     why="Google Cloud rejects the instance.",
-                    help=f"set at most {largest.value:g}GB, and keep the rest in a bucket",
+                    help=f"use at most {largest.value:g}GB, and store the rest in a bucket",
                 )
 
 

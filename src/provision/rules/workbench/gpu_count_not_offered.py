@@ -20,6 +20,7 @@ from provision.diagnostics import Severity
 from provision.kinds import WorkbenchTarget
 from provision.rules.examples import example_spec
 from provision.rules.rule import Findings, LintContext, Rule, example, examples
+from provision.rules.text import format_alternatives
 from provision.rules.workbench_instances import (
     available_gpu_counts,
     is_available,
@@ -44,8 +45,8 @@ def _check(context: LintContext) -> Findings:
             numbers = ", ".join(map(str, reservable))
             options.append(f"set a reservation (required for {numbers} x {card.name})")
         if offered:
-            numbers = ", ".join(map(str, offered))
-            options.append(f"set the number of GPUs to one of {numbers}")
+            numbers = format_alternatives(map(str, offered), most=len(offered))
+            options.append(f"set the number of GPUs to {numbers}")
         yield RULE.diagnostic(
             message,
             target.gpu_settings.gpu_route,

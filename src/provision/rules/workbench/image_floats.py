@@ -57,7 +57,7 @@ def _check(context: LintContext) -> Findings:
             ),
             help=(
                 "set `image` to the name printed by `gcloud compute images describe-from-family "
-                f'{family} --project=cloud-notebooks-managed --format="value(name)"'
+                f'{family} --project=cloud-notebooks-managed --format="value(name)"`'
             ),
         )
 

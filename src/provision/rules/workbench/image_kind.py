@@ -36,12 +36,12 @@ def _check(context: LintContext) -> Findings:
         if image is None or image.kind not in _KINDS:
             continue
         severity = None
-        why = "This is not a virtual machine image."
+        why = "Workbench cannot create an instance from this image."
         if image.kind == "dlvm":
             severity = Severity.WARNING
             why = "Without the Workbench agent, the instance never becomes active."
         yield RULE.diagnostic(
-            f"{image.family} is {_KINDS[image.kind]}, but instances start from Workbench images",
+            f"{image.family} is {_KINDS[image.kind]}, not an image for Workbench instances",
             target.route_to("image"),
             severity=severity,
             evidence=image.evidence,

@@ -35,7 +35,7 @@ def _check(context: LintContext) -> Findings:
         content = [image.os]
         content += [f"Python {image.python}"] if image.python else []
         content += [f"CUDA {image.cuda}"] if image.cuda else []
-        why = f"It has {', '.join(filter(None, content))}."
+        why = f"Its images contain {', '.join(filter(None, content))}."
         if _is_past(image.end_of_availability, image):
             problem = f"has been unavailable since {image.end_of_availability}"
             severity = Severity.ERROR

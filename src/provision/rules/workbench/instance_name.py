@@ -47,7 +47,7 @@ def _check(context: LintContext) -> Findings:
             at=RoutePart.VALUE if is_written else RoutePart.KEY,
             why="Google Cloud rejects the instance.",
             help=help_text,
-            related=(RelatedLocation(location, "name of the target"),) if is_written else (),
+            related=(RelatedLocation(location, "target defined here"),) if is_written else (),
         )
 
 

@@ -73,7 +73,7 @@ def _check(context: LintContext) -> Findings:
             f"{count} x {card.name} is requested, but {machine.name} {problem}",
             route,
             evidence=machine.evidence,
-            why="Google Cloud refuses to create such a machine.",
+            why="Google Cloud refuses to create a machine with this combination.",
             help=f"{fix.title}, or `machine_type: auto`" if fix else help_text,
             related=related_gpu(target),
             fix=fix,

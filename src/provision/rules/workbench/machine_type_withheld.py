@@ -44,7 +44,7 @@ def _check(context: LintContext) -> Findings:
             f"{machine.name} is available {reason}",
             target.route_to("machine_type"),
             evidence=machine.evidence,
-            why="Google Cloud refuses to create such a Workbench instance.",
+            why="Google Cloud refuses to create a Workbench instance of this type.",
             help=f"{reserve}use {format_alternatives(others) or 'another GPU'}",
         )
 

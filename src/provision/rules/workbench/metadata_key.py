@@ -7,7 +7,7 @@ when the instance is created. Checks the form of keys and the size of all metada
 
 ## Why
 
-Workbench rejects the whole change: "metadata key ... is protected by Workbench Notebooks". If you
+Workbench rejects the whole request: "metadata key ... is protected by Workbench Notebooks". If you
 set a key that provision sets too, one of the two values is lost.
 
 ## How to fix
@@ -33,7 +33,7 @@ _OWNED = {
     "service": (
         "is protected by Workbench",
         (
-            "Workbench rejects the whole change with: metadata key is protected by Workbench "
+            "Workbench rejects the whole request with: metadata key is protected by Workbench "
             "Notebooks."
         ),
     ),
@@ -64,7 +64,9 @@ def _check(context: LintContext) -> Findings:
                     severity=Severity.WARNING if owned.owner == "create" else None,
                     evidence=owned.evidence,
                     why=why,
-                    help=f"use the field `{owned.instead}`" if owned.instead else "remove it",
+                    help=(
+                        f"use the field `{owned.instead}` instead" if owned.instead else "remove it"
+                    ),
                 )
             elif not KEY.fullmatch(key):
                 yield RULE.diagnostic(

@@ -57,7 +57,7 @@ def _check(context: LintContext) -> Findings:
             if not elsewhere:
                 continue
             zones = format_list(fields.zones[index] for index in elsewhere)
-            message = f"the {what} is in {region}, but the zones include {zones}"
+            message = f"the {what} is in {region}, but some zones are not: {zones}"
             help_text = f"use only zones in {region}, or a {what} in {regions[elsewhere[0]]}"
             if not match:
                 listed = format_list(dict.fromkeys(regions.values()))

@@ -118,8 +118,8 @@ def refuse_pending_creation(intents: Sequence[Intent], system: System) -> None:
             raise ExternalError(
                 f"{intent.details.get('instance', 'an instance')} was requested at "
                 f"{intent.details[REQUESTED_AT]} and is not listed yet",
-                why="a run was interrupted while creating it, and Google Cloud may list it late; "
-                "until then it cannot be deleted",
+                why="a run was interrupted while creating it; Google Cloud may list it only after "
+                "a delay, and it cannot be deleted before then",
                 hint="run the command again in a few minutes; if it is still not listed "
                 f"{_CREATION_GRACE_S // 60} minutes after the request, it is treated as "
                 "never created",

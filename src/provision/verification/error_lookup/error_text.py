@@ -54,8 +54,8 @@ def extract_error_text(content: bytes, name: str) -> ErrorText:
         text = "\n".join(_notebook_outputs(text, name))
         if not text.strip():
             raise UsageError(
-                f"{name} has no output",
-                why="`provision why` searches for the error in the output of the cells",
+                f"{name} has no saved output",
+                why="`provision why` searches the saved cell output for the error",
                 hint="run the failing cell and save the notebook",
             )
     if not text.strip():

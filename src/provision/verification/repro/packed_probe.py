@@ -53,7 +53,7 @@ def pack_probe_for_check(
         hint = "pass the report's spec (--spec SPEC --target NAME)"
         raise Refused(
             f"the expectations do not include {name}",
-            why=f"their tier is {expected.tier.value}, and they contain nothing for this check",
+            why=f"they are for tier {expected.tier.value} and contain nothing for this check",
             hint=hint,
         )
     return {"check": name, "expectations": document}, encode_probe(probe_zipapp())

@@ -106,7 +106,7 @@ def _usable(given: JudgeInput) -> Judgement:
             "the math backend cannot compute attention",
             "math",
             usable,
-            "this torch cannot compute attention in the declared precision on this device",
+            "this torch build cannot compute attention in the declared precision on this device",
             "declare a different precision, or recreate the environment",
         )
     if usable == ["math"]:
@@ -137,7 +137,7 @@ def _attention(given: JudgeInput) -> Judgement:
             f"backend: {reference[0]})",
             reference,
             errors[name],
-            "a kernel in this torch or its cuDNN is faulty, or the card is faulty",
+            "a kernel in this torch build or its cuDNN is faulty, or the card is faulty",
             "verify again; if the error persists, try a different torch version, then a different "
             "machine",
             ATTENTION,

@@ -100,7 +100,7 @@ def _model(given: JudgeInput) -> Judgement:
             f"compute capability {capability} does not satisfy {needed}",
             needed,
             capability,
-            "this GPU is older than declared",
+            "this GPU is older than the spec requires",
             "use a newer GPU",
         )
     return passes(f"{observed}, compute capability {capability or 'unknown'}", required, observed)
@@ -206,7 +206,7 @@ def _enough(given: JudgeInput, size: int, needed: int | None) -> Judgement:
     bound = Threshold(least, "bytes", MEMORY_BAND.source)
     if least <= size <= most:
         return passes(
-            f"{format_bytes(size)} of GPU memory, as usual for {name}",
+            f"{format_bytes(size)} of GPU memory, as expected for {name}",
             card.memory_bytes,
             size,
             bound,
@@ -291,7 +291,7 @@ def _kernel_log(given: JudgeInput) -> Judgement:
             "the card, its memory or its link has failed since the machine was started",
             RESTART_OR_REPLACE,
         )
-    others = f", other Xids: {format_list([str(xid) for xid in observed])}" if observed else ""
+    others = f"; other Xids: {format_list([str(xid) for xid in observed])}" if observed else ""
     return passes(
         f"no GPU faults since the machine was started{others}",
         "no GPU faults",

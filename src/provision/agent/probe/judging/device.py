@@ -193,7 +193,7 @@ def _share(
             speed,
         )
     share = speed / peak
-    message = f"{what}: {format_number(speed)} {unit}, {share:.0%} of {peak:g}"
+    message = f"{what}: {format_number(speed)} {unit}, {share:.0%} of {peak:g} {unit}"
     for bound, judged in zip(bounds, (fails, warns), strict=True):
         if share < bound.value:
             return judged(message, peak, speed, _SLOW, _SLOW_FIX, bound)
@@ -208,7 +208,7 @@ def _others(given: JudgeInput) -> Judgement:
         return skipped("the card supports no other format")
     if strange := [name for name, speed in sorted(speeds.items()) if not is_number(speed)]:
         return warns(
-            f"{', '.join(strange)} matrix products: no valid speed was measured",
+            f"no valid speed was measured for {', '.join(strange)} matrix products",
             None,
             speeds,
             "the card's clock is faulty",

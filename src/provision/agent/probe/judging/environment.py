@@ -32,7 +32,7 @@ def _paths(given: JudgeInput) -> Judgement:
         "writable",
         states,
         "the folder was not created, is not mounted, belongs to another user, or is inside "
-        "one that this user cannot enter",
+        "a folder that this user cannot enter",
         "create the folder and give it to the user who runs the training, let that user "
         "enter its parent folders (chmod +x), or correct `paths` in the spec",
     )
@@ -66,8 +66,8 @@ def _folders(given: JudgeInput) -> Judgement:
         "writable",
         wrong,
         "a variable (such as HOME) names a folder that does not exist, belongs to another user, "
-        "is inside one that this user cannot enter, or is mounted read-only; Python silently "
-        "uses a different temporary folder",
+        "is inside a folder that this user cannot enter, or is mounted read-only; Python "
+        "silently uses a different temporary folder",
         "create the folder, or set TMPDIR, HF_HOME or the working folder to a folder this user "
         "can write to",
     )
@@ -171,13 +171,13 @@ def _files(given: JudgeInput) -> Judgement:
     ]
     if not wrong:
         return passes(
-            f"only the owner can read the credentials of {', '.join(sorted(observed))}",
-            "only its owner",
+            f"only the owner can read the credential files: {', '.join(sorted(observed))}",
+            "only the owner",
             observed,
         )
     return warns(
         format_list(wrong),
-        "only its owner",
+        "only the owner",
         observed,
         "the file was copied or written with a permissive umask, or the variable names a file "
         "that exists only on another machine",

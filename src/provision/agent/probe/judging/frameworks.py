@@ -160,7 +160,7 @@ def _precision(given: JudgeInput) -> Judgement:
     usual = given.get("framework.default_error")
     if declared == "fp32" and is_number(usual) and usual > FP32_ERROR.value:
         return warns(
-            f"fp32 is computed in {identify_arithmetic(usual)} here unless the program sets a "
+            f"fp32 is computed in {identify_arithmetic(usual)} unless the program sets a "
             "different precision",
             required,
             usual,
@@ -210,7 +210,7 @@ def _resumes(given: JudgeInput) -> Judgement:
         "a new process that resumes from the checkpoint reaches different weights",
         RESUMED_DIFFERENCE.value,
         {"difference": difference, "steps": steps, "made": made},
-        "the optimizer state or the random number state was not saved or not loaded",
+        "the optimizer state or the random number generator state was not saved or not loaded",
         _AGAIN,
     )
 

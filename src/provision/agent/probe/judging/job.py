@@ -18,7 +18,7 @@ def _code(given: JudgeInput) -> Judgement:
         else "the files belong to different code",
         code.digest,
         observed,
-        "files were edited, added to the list or removed after the code was read",
+        "files were changed, added or removed after provision read the code",
         "run `provision apply` again to copy the current code",
     )
 

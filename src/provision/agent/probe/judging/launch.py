@@ -31,7 +31,7 @@ def _strategy(given: JudgeInput) -> Judgement:
         return replace(
             passes(
                 f"{launch.strategy} with {launch.effective_launcher}: {launch.processes} processes "
-                f"over {observed['backend']} train one model",
+                f"trained one model over {observed['backend']}",
                 required,
                 observed,
             ),

@@ -56,9 +56,9 @@ def _sums(given: JudgeInput) -> Judgement:
         return _broken(given, "sums")
     if wrong:
         ranks = given["several.sums_wrong_ranks"]
-        affected = "all of them" if len(ranks) == required else _called(ranks)
+        affected = "all cards" if len(ranks) == required else _called(ranks)
         return fails(
-            f"{wrong} all-reduce results across {required} cards are wrong, on {affected}",
+            f"{wrong} all-reduce results across {required} cards are wrong (affected: {affected})",
             0,
             wrong,
             "a card, or the link between two cards, is faulty",

@@ -37,7 +37,7 @@ def identify_arithmetic(error: float) -> str:
     """Return the arithmetic that a product with this relative error was computed in."""
     return next(
         (name for bound, name in _SIGNATURES if error <= bound),
-        "no known format: the result is wrong",
+        "no known format (the result is wrong)",
     )
 
 
@@ -85,8 +85,7 @@ def _signature(given: JudgeInput) -> Judgement:
         return passes("fp32 matrix products have fp32 accuracy", FP32_ERROR.value, error)
     message = f", typical of {identify_arithmetic(error)}" if is_number(error) else ""
     return fails(
-        f"an fp32 matrix product has a relative error of {error}{message}: it was not computed in "
-        "fp32",
+        f"an fp32 matrix product was not computed in fp32: its relative error is {error}{message}",
         FP32_ERROR.value,
         error,
         "an environment variable forces TF32 or another lower precision (NVIDIA_TF32_OVERRIDE, "
@@ -189,7 +188,7 @@ def _finite(given: JudgeInput) -> Judgement:
         f"{count} values in results or gradients are NaN or infinite",
         0,
         count,
-        "a kernel does not write its whole result, or the device is faulty",
+        "a kernel leaves part of its result unwritten, or the device is faulty",
         _AGAIN,
     )
 
@@ -197,13 +196,13 @@ def _finite(given: JudgeInput) -> Judgement:
 def _random(given: JudgeInput) -> Judgement:
     drawn = {key: given[key] for key in ("rng.cpu_sha", "rng.cuda_sha") if key in given.seen}
     if drawn and all(drawn.values()):
-        return passes("the same seed gives the same sequence", None, drawn)
+        return passes("the same seed gives the same random numbers", None, drawn)
     return fails(
         "the same seed gives different random numbers, or two seeds give the same numbers",
         None,
         drawn,
         "the generator ignores its seed, or the device is faulty",
-        "reinstall torch, then try another machine",
+        "reinstall torch; if the problem persists, try another machine",
     )
 
 

@@ -35,8 +35,8 @@ def judge_import(given: JudgeInput) -> Judgement:
         )
     if live:
         return warns(
-            f"{given.subject} reports version {live[0]} when it is imported, but its metadata has "
-            f"version {live[1]}",
+            f"{given.subject} reports version {live[0]} when it is imported, but its metadata says "
+            f"{live[1]}",
             live[1],
             live[0],
             "its files were overwritten with files from a different version, or an installation "
@@ -79,13 +79,13 @@ def judge_libraries(given: JudgeInput) -> Judgement:
             f"more than one OpenMP runtime is loaded: {format_list(openmp)}",
             1,
             openmp,
-            "two packages each contain an OpenMP runtime; their threads compete, and some "
-            "combinations crash",
+            "two packages each contain an OpenMP runtime; their threads compete for "
+            "cores, and some combinations crash",
             "set OMP_NUM_THREADS, or remove one of the packages",
         )
     count = given["_libraries.count"]
     return passes(
-        f"{count} torch, GPU and threading libraries, all from the environment",
+        f"{count} torch, GPU and threading libraries loaded, all from the environment",
         "all from the environment",
         f"{count} from the environment",
     )
@@ -110,8 +110,8 @@ def judge_files(given: JudgeInput) -> Judgement:
             "; ".join(flaws),
             [],
             [*altered, *started],
-            "after the installation, files in the environment were edited, replaced, removed, "
-            "added or made unreadable",
+            "files in the environment were changed, added, removed or made unreadable after the "
+            "installation",
             "run `provision apply` to repair the environment"
             if given["_packages.own"]
             else "install the locked packages again",
@@ -144,10 +144,11 @@ def _remarks(given: JudgeInput) -> Judgement | None:
     seen = given.seen
     if unfit := seen["packages.never_fitted"]:
         return warns(
-            f"files did not match their RECORD even when they were installed: {format_list(unfit)}",
+            f"files already did not match their RECORD when installed: {format_list(unfit)}",
             [],
             unfit,
-            "the wheel's RECORD does not match its content, so a later change cannot be detected",
+            "the wheel's RECORD does not match its content, so later changes to these files cannot "
+            "be detected",
             "report it to the package's maintainers",
         )
     if (

@@ -49,8 +49,8 @@ def _interpreter(given: JudgeInput) -> Judgement:
         given.expected.python_prefix.rstrip("/") + "/"
     ):
         return fails(
-            f"{given['_python.executable']} uses the packages of {given['_python.prefix']} "
-            "instead of the packages of its environment",
+            f"{given['_python.executable']} uses the packages in {given['_python.prefix']} "
+            "instead of those in its own environment",
             expected,
             observed,
             "the environment's pyvenv.cfg is missing or damaged, or PYTHONHOME is set",
@@ -116,7 +116,7 @@ def _locked_set(given: JudgeInput) -> Judgement:
     if provided is None:
         note = "; other conda packages were not recorded and are not compared"
     elif of_conda:
-        note = f"; {len(of_conda)} more conda packages have the version of their locked file"
+        note = f"; {len(of_conda)} more conda packages match their locked files"
     return passes(f"all {locked} locked packages have the locked version{note}", locked, locked)
 
 

@@ -57,7 +57,7 @@ def _peak(given: JudgeInput) -> Judgement:
             message,
             estimate,
             peak,
-            "this model, or a library it uses, keeps more data in memory than usual",
+            "this model, or a library it uses, needs more memory than the estimate assumes",
             f"use the measured memory for planning; {_levers(given)}",
             bound,
         )

@@ -47,7 +47,7 @@ def _of_the_kind(error: Any, declared: str) -> bool:
 def _arithmetic(error: Any) -> str:
     return next(
         (f"typical of {name}" for name, (low, high) in _BANDS.items() if low <= error < high),
-        "typical of no known format",
+        "not typical of any known format",
     )
 
 
@@ -65,7 +65,7 @@ def _arguments(given: JudgeInput) -> Judgement:
     declared = sorted(given.expected.training.arguments)
     if strange:
         return fails(
-            "the installed transformers does not have these `training.arguments`: "
+            "the installed transformers does not support these `training.arguments`: "
             f"{', '.join(strange)}",
             declared,
             strange,
@@ -148,7 +148,7 @@ def _precision(given: JudgeInput) -> Judgement:
             "tf32 is not in effect: it is available only on NVIDIA GPUs",
             declared,
             observed,
-            "the training run uses a CPU",
+            "the training run does not use an NVIDIA GPU",
             "declare fp32 or bf16 for this target",
         )
     error = given.get("train.product_error")
@@ -204,8 +204,8 @@ def _options(given: JudgeInput) -> Judgement:
         format_list(lost),
         declared,
         observed,
-        "the installed version of the library ignores or changes the option",
-        "use a name and value that the locked version supports",
+        "the installed version of a library ignores or changes these options",
+        "use names and values that the locked version supports",
     )
 
 
@@ -283,13 +283,12 @@ def _placement(given: JudgeInput) -> Judgement:
         )
     if expected.gpu_count > 1 and expected.training.strategy == "none":
         return warns(
-            f"tested on only one of {expected.gpu_count} GPUs: a program started with python "
+            f"tested on only one of {expected.gpu_count} GPUs: a program started with `python` "
             "would split its batches across all of them with DataParallel",
             "one GPU per process",
             observed,
             "`strategy: none` starts one process, and Trainer uses every GPU it sees",
-            "set `strategy: ddp`, or start the program with CUDA_VISIBLE_DEVICES=0 in its "
-            "environment",
+            "set `strategy: ddp`, or set CUDA_VISIBLE_DEVICES=0 when you start the program",
         )
     return passes(f"one process on {device}, parallel mode: {mode}", required, observed)
 
@@ -354,9 +353,8 @@ def _resume(given: JudgeInput) -> Judgement:
     made, left = given["resume.made"], _RECIPE.steps - _RECIPE.save_at
     if resumed == straight and steps == _RECIPE.steps and made == left:
         return passes(
-            f"{given.expected.proof.value}: resumed from the checkpoint at step "
-            f"{_RECIPE.save_at}, a "
-            "new process reaches the same weights",
+            f"{given.expected.proof.value}: a new process, resumed from the checkpoint at step "
+            f"{_RECIPE.save_at}, reaches the same weights",
             straight,
             resumed,
         )

@@ -64,12 +64,12 @@ def _places(context: ObserverContext) -> Iterator[tuple[str, str, bool]]:
 
 
 def _who_reads(path: str, named: bool) -> str:
-    """Return "only its owner", "others (mode 0644)" or "nobody: REASON"; "" for no file."""
+    """Return "only the owner", "others (mode 0644)" or "nobody: REASON"; "" for no file."""
     try:
         mode = stat.S_IMODE(os.stat(path).st_mode)
     except OSError as error:
         return f"nobody: {error.strerror}" if named else ""
-    return f"others (mode {mode:04o})" if mode & (stat.S_IRGRP | stat.S_IROTH) else "only its owner"
+    return f"others (mode {mode:04o})" if mode & (stat.S_IRGRP | stat.S_IROTH) else "only the owner"
 
 
 OBSERVERS = {"Y01": _declared, "Y02": _files}
