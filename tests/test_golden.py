@@ -111,7 +111,7 @@ def test_the_pins_of_the_first_document() -> None:
     """
     said = (GOLDEN / "seed-pins" / "lint.txt").read_text(encoding="utf-8")
     assert said.startswith(
-        "error[CUD001] local-version-tag: torch==2.0.1+cu118 hard-codes the build cu118\n --> "
+        "error[CUD001] local-version-tag: torch==2.0.1+cu118 hard-codes the cu118 build\n --> "
         "spec.yaml:8:5\n"
     )
     assert '11 + cuda: "11.8"' in said

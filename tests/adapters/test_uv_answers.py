@@ -112,7 +112,7 @@ def test_a_day_is_the_same_day_in_every_time_zone(bench: Bench, tmp_path: Path, 
         (
             "https://packages.example/simple/jinja2/",
             (
-                "or a variable: PROVISION_INDEX_PYPI (default index), "
+                "or an environment variable: PROVISION_INDEX_PYPI (default index), "
                 "PROVISION_INDEX_PYTORCH_CPU (index pytorch-cpu)"
             ),
             "CU128",

@@ -228,7 +228,7 @@ OF_DEVICES = [
     Row("N02", "fail", {"numerics.fp32_signature": 2.9e-4}, CPU, "typical of tf32"),
     Row("N02", "fail", {"numerics.fp32_signature": 2.9e-3}, CPU, "typical of bf16"),
     Row("N03", "pass", {"numerics.device": "cpu", "numerics.conv_error": [4e-7, 3e-6]}, CPU),
-    Row("N03", "fail", {"numerics.device": "cpu", "numerics.conv_error": [3e-4, 3e-6]}, CPU, "convolutions are wrong"),
+    Row("N03", "fail", {"numerics.device": "cpu", "numerics.conv_error": [3e-4, 3e-6]}, CPU, "convolutions give wrong results"),
     Row("N03", "fail", {"numerics.device": "cpu", "numerics.conv_error": [4e-7, 1.0]}, CPU, "largest element error 1.0"),
     Row("N03", "pass", CUDA, L4),
     Row("N03", "fail", {**CUDA, "numerics.conv_error": [6e-4, 1e-3]}, L4, "(limit 0.0005)"),

@@ -232,7 +232,7 @@ def _mirror_hint(output: str, sources: PackageSources | None) -> str:
     )
     return (
         "; to use a mirror, set pip's index-url\n"
-        f"or a variable: {index_override_variable(sources.default.name)} (default "
+        f"or an environment variable: {index_override_variable(sources.default.name)} (default "
         f"index){variables}"
     )
 

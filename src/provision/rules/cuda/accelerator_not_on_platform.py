@@ -77,7 +77,7 @@ def _cuda_findings(target: TargetFacts, related: tuple[RelatedLocation, ...]) ->
         help_text = f"set `platforms: [linux-x86_64]`, or `gpu: {other}`"
         if len(macs) < len(target.platforms):
             severity = Severity.INFO
-            help_text = "no change is needed unless you train on the GPU on macOS"
+            help_text = f"to train on a Mac, use a separate spec with `gpu: {other}`"
         yield RULE.diagnostic(
             f"`gpu: {settings.gpu}` is requested, but torch has no CUDA build for "
             f"{' and '.join(macs)}",

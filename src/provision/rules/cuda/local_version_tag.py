@@ -49,7 +49,7 @@ def _check(context: LintContext) -> Findings:
         cuda = cuda_of(tag)
         version = without_local(package.version)
         plain = f"{package.key}{version}"
-        message = f"{package.key}{package.version} hard-codes the build {tag}"
+        message = f"{package.key}{package.version} hard-codes the {tag} build"
         help_text = f"choose a CUDA version, set it in `cuda`, and use {plain}"
         related: tuple[RelatedLocation, ...] = ()
         fix = None

@@ -41,7 +41,7 @@ def _check(context: NotebookContext) -> Findings:
                 continue
             yield RULE.diagnostic(
                 f"{request.package.requirement} replaces {request.name} {installed}, which the "
-                f"kernel of {place.name} has already loaded",
+                f"kernel on {place.name} has already loaded",
                 request.span,
                 why=(
                     "Until the kernel is restarted, the old version is in memory and the new "

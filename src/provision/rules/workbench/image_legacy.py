@@ -32,10 +32,10 @@ def _check(context: LintContext) -> Findings:
         if image is None or image.kind == "container":
             continue
         severity = Severity.WARNING
-        content = [image.os]
-        content += [f"Python {image.python}"] if image.python else []
+        content = [f"Python {image.python}"] if image.python else []
         content += [f"CUDA {image.cuda}"] if image.cuda else []
-        why = f"Its images contain {', '.join(filter(None, content))}."
+        shown = f"{image.os} ({', '.join(content)})" if image.os else " and ".join(content)
+        why = f"Its images come with {shown}."
         if _is_past(image.end_of_availability, image):
             problem = f"has been unavailable since {image.end_of_availability}"
             severity = Severity.ERROR

@@ -93,7 +93,8 @@ def _flags(given: JudgeInput) -> Judgement:
         f"{', '.join(f'{name} = {value}' for name, value in sorted(changed.items()))}",
         {},
         changed,
-        "a variable (TORCH_ALLOW_TF32_CUBLAS_OVERRIDE), a .pth file or sitecustomize sets these "
+        "an environment variable (TORCH_ALLOW_TF32_CUBLAS_OVERRIDE), a .pth file or sitecustomize "
+        "sets these "
         "flags before your program starts",
         "unset the variable, or declare `precision: tf32`",
     )

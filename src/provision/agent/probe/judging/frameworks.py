@@ -74,7 +74,7 @@ def _products(given: JudgeInput) -> Judgement:
                 f"{shown} matrix products in {name} are wrong: relative error {errors[kind]:.2g}",
                 bound.value,
                 errors,
-                "a variable or flag selects a lower precision, or the card is faulty",
+                "an environment variable or flag selects a lower precision, or the card is faulty",
                 "unset NVIDIA_TF32_OVERRIDE and XLA_FLAGS, and run the verification again",
                 bound,
             )

@@ -104,11 +104,11 @@ def _convolutions(given: JudgeInput) -> Judgement:
     for errors, bound, how in bounds:
         if not _within(errors, bound):
             return fails(
-                f"convolutions{how} are wrong: {_errors(errors)} (limit {bound.value:g})",
+                f"convolutions{how} give wrong results: {_errors(errors)} (limit {bound.value:g})",
                 bound.value,
                 errors,
-                "a cuDNN or oneDNN kernel or the card is faulty, or an environment variable forces "
-                "reduced precision",
+                "a faulty cuDNN or oneDNN kernel, a faulty card, or an environment variable that "
+                "forces reduced precision",
                 _AGAIN,
                 bound,
             )
