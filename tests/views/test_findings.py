@@ -351,6 +351,18 @@ def test_footer_counts() -> None:
     assert "Found" not in render_findings(found, spec(), False, 80, with_footer=False)
 
 
+def test_a_change_far_along_a_line_is_shown() -> None:
+    line = "targets: {" + "a: 1, " * 40 + "paths: old, " + "b: 2, " * 40 + "}"
+    where = stretch({"a.yaml": line}, "a.yaml", "old")
+    fix = Fix("write new", (Replace(where, "new"),), Applicability.SAFE)
+    finding = Diagnostic("SPC001", "x", Severity.ERROR, "m", where, fix=fix)
+    text = render_findings([finding], draft({"a.yaml": line}), color=False, width=80)
+    removed, added = (
+        [row for row in text.splitlines() if f" {sign} " in row][-1] for sign in ("-", "+")
+    )
+    assert ("paths: old" in removed, "paths: new" in added) == (True, True), text
+
+
 def test_a_fix_that_the_source_cannot_take_is_not_counted_nor_marked() -> None:
     refused = Diagnostic(
         "SPC001", "x", Severity.ERROR, "m", RouteLocation(("python",)), fix=Fix("change it", ())

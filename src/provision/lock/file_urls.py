@@ -201,7 +201,7 @@ def _refuse_local_only(
         "some locked files have no known public URL",
         why=f"their URLs on {_describe_index(name, sources, view)} are valid only on this "
         f"machine:\n{_format_lines([file.name for _, file in hidden])}",
-        hint=f"use the index itself ({itself}), and remove local wheel folders from pip's "
+        hint=f"lock from the public index ({itself}) without local wheel folders in pip's "
         "find-links\n"
         f"{_OTHER_FORMATS_HINT}",
     )

@@ -14,7 +14,8 @@ exit code 137 or a restarted notebook kernel, and without a traceback.
 
 ## How to fix
 
-Use a machine type or shape with more RAM, or load the weights in 16 bits and directly onto the GPU.
+Use a machine type or shape with more RAM, or load the weights as bf16 or fp16, directly onto the
+GPU.
 """
 
 from __future__ import annotations
@@ -35,9 +36,8 @@ def _check(context: LintContext) -> Findings:
             continue
         copies = f" in {loaded.processes} processes" if loaded.processes > 1 else ""
         yield RULE.diagnostic(
-            f"loading the weights in {loaded.bits} bits takes {format_size(loaded.bytes)} of "
-            f"RAM{copies}, "
-            f"but {ram.provider} has {format_size(ram.bytes)}",
+            f"loading the weights in {loaded.bits}-bit precision takes {format_size(loaded.bytes)} "
+            f"of RAM{copies}, but {ram.provider} has {format_size(ram.bytes)}",
             ("training", "model", "parameters"),
             severity=Severity.WARNING,
             why="Linux kills a process that runs out of RAM, without a traceback.",

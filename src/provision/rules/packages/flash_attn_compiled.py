@@ -63,8 +63,9 @@ def _check(context: LintContext) -> Findings:
     if lacking is None:
         return
     newer = package.may_be(next_version(wheels.version))
-    pythons = ""
+    pythons, python = "", context.spec.python
     if wheels.pythons:
+        python = python if python in wheels.pythons else wheels.pythons[-1]
         pythons = f" and Python {wheels.pythons[0]} to {wheels.pythons[-1]}"
     yield RULE.diagnostic(
         f"flash-attn {wheels.version} has prebuilt wheels for torch {wheels.torch_first} "
@@ -76,8 +77,7 @@ def _check(context: LintContext) -> Findings:
             "version."
         )
         + (" A newer release may have wheels." if newer else ""),
-        help=f"use torch {wheels.torch_last}.* with Python "
-        f"{wheels.pythons[-1] if wheels.pythons else context.spec.python}, or remove flash-attn",
+        help=f"use torch {wheels.torch_last}.* with Python {python}, or remove flash-attn",
         related=related_at(releases.route, "torch requested here"),
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -26,9 +27,11 @@ from provision.views.diagnostics.source_location import (
     format_location,
     redact_line,
 )
-from provision.views.formatting import Style, Styler, to_safe_text, truncate, wrap
+from provision.views.formatting import ELLIPSIS, Style, Styler, to_safe_text, truncate, wrap
 
 _NARROWEST = 20
+_SHOWN_DIFFERENCE = 20
+"""Cells of a changed line that are shown from its first difference."""
 _FIX_LABELS = {
     Applicability.SAFE: "fix [*]",
     Applicability.UNSAFE: "fix (unsafe)",
@@ -131,12 +134,29 @@ def _fix_diff(finding: Diagnostic, context: _Context, gutter: Gutter) -> Iterato
         new_lines = split_lines(text.removeprefix("\ufeff"))
         for removed, added in _hunks(context.lines.get(name, []), new_lines):
             replaces_masked = any(number in masked for number, _ in removed)
-            for number, line in removed:
-                shown = render_line(line, number in masked)
-                yield _changed(number, "-", shown, Style.REMOVED, gutter)
-            for number, line in added:
-                shown = render_line(line, replaces_masked or redact(line) != line)
-                yield _changed(number, "+", shown, Style.ADDED, gutter)
+            before = [(number, render_line(line, number in masked)) for number, line in removed]
+            after = [
+                (number, render_line(line, replaces_masked or redact(line) != line))
+                for number, line in added
+            ]
+            rows = _keep_difference(before, after, gutter.text_width)
+            for sign, style, changed in zip("-+", (Style.REMOVED, Style.ADDED), rows, strict=True):
+                for number, shown in changed:
+                    yield _changed(number, sign, shown, style, gutter)
+
+
+def _keep_difference(
+    before: list[tuple[int, str]], after: list[tuple[int, str]], width: int
+) -> tuple[list[tuple[int, str]], list[tuple[int, str]]]:
+    """Return the lines of a hunk without their beginning if the difference would be cut off."""
+    same = len(os.path.commonprefix([line for _, line in before + after]))
+    if not before or not after or same < width - _SHOWN_DIFFERENCE:
+        return before, after
+    start = same - width // 3
+    before, after = (
+        [(number, ELLIPSIS + line[start:]) for number, line in lines] for lines in (before, after)
+    )
+    return before, after
 
 
 def _changed(number: int, sign: str, text: str, style: Style, gutter: Gutter) -> str:
