@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -149,8 +148,8 @@ def _keep_difference(
     before: list[tuple[int, str]], after: list[tuple[int, str]], width: int
 ) -> tuple[list[tuple[int, str]], list[tuple[int, str]]]:
     """Return the lines of a hunk without their beginning if the difference would be cut off."""
-    same = len(os.path.commonprefix([line for _, line in before + after]))
-    if not before or not after or same < width - _SHOWN_DIFFERENCE:
+    same = _common_length(before[0][1], after[0][1]) if before and after else 0
+    if same < width - _SHOWN_DIFFERENCE:
         return before, after
     start = same - width // 3
     before, after = (
@@ -181,6 +180,6 @@ def _hunks(
             )
 
 
-def _common_length(old: list[str], new: list[str]) -> int:
+def _common_length(old: Sequence[str], new: Sequence[str]) -> int:
     pairs = zip(old, new, strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
