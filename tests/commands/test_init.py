@@ -93,7 +93,7 @@ def test_every_gpu_gives_a_spec_without_errors_or_a_refusal(tmp_path: Path) -> N
         (["--gpu", "T4:2", "-t", "colab"], ["a Colab runtime has only one GPU", "set `gpu: T4`"]),
         (
             ["--gpu", "L4:3", "-t", "workbench"],
-            ["there is no Workbench machine type with 3 x L4", "2, 4, 8"],
+            ["there is no Workbench machine type with 3 x L4", "2, 4 or 8"],
         ),
         (["--gpu", "A100-80BG"], ["unknown GPU A100-80BG", "did you mean A100-80GB"]),
         (["--gpu", "L4:x"], ["--gpu L4:x is not a GPU", "A100-80GB:2"]),

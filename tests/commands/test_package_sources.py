@@ -179,7 +179,7 @@ def test_dynamic_metadata_needs_permission_to_run_code(project: Bench) -> None:
     marker = project.folder / "ran"
     build = project.folder / "libs/ours/build.py"
     build.write_text(build.read_text() + f"open({str(marker)!r}, 'w').close()\n")
-    assert "add `build: true`" in refused(project, "{name: ours, path: libs/ours}", "lock")
+    assert "set `build: true`" in refused(project, "{name: ours, path: libs/ours}", "lock")
     assert not marker.exists()
     found = lock(project, "{name: ours, path: libs/ours, build: true}")
     assert [package.version for package in found.packages] == ["1.0"]

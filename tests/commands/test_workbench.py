@@ -255,7 +255,7 @@ def test_verify_runs_again_under_a_new_nonce(bench: Bench) -> None:
         (done,) = verify(place.loaded(), ("wb",), place.world, place.lines.append)
         assert (done.exit_code, len(device.boots)) == (0, 2)
         assert place.ledger().state.resource("spec/wb", "instance")["nonce"] != first
-        with pytest.raises(Refused, match="single checks"):
+        with pytest.raises(Refused, match="individual checks"):
             verify(place.loaded(), ("wb",), place.world, place.lines.append, only=("P02",))
 
 

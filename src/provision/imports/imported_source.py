@@ -33,8 +33,8 @@ SPEC_WORDS = (
     (re.compile(r"\bset `isolation: venv`(?: on target \S+?)?(?=$|,)"), _OWN_ENVIRONMENT),
     (re.compile(r", or set exclude_newer$"), ""),
     (
-        re.compile(r", and the lock records the hashes from that answer"),
-        ", and pip installs the packages from that answer",
+        re.compile(r", and the lock records the hashes of those files"),
+        ", and pip installs them",
     ),
     (re.compile(r"^Without `index`, `lock` uses the PyTorch index; any"), "Any"),
     (re.compile(r"^The lock pins them, but `lock --upgrade` moves .*"), _UNPINNED),

@@ -621,7 +621,7 @@ ROWS = [
     Row("R07", "fail", {"train.options": {"attention": ["flash_attention_2", "sdpa"]}}, {"packages": HF}, 'attention is "sdpa"'),
     Row("R03", "pass", {"train.dtype": "float32", "train.product_error": 1.4e-7}, {"packages": HF}, "relative error 1.4e-07"),
     Row("R03", "fail", {"train.dtype": "float32", "train.product_error": 2.9e-4}, {"packages": HF}, "typical of tf32"),
-    Row("R03", "fail", {"train.dtype": "bfloat16", "train.product_error": 0.2}, {"packages": HF, "training__precision": "bf16"}, "no known format"),
+    Row("R03", "fail", {"train.dtype": "bfloat16", "train.product_error": 0.2}, {"packages": HF, "training__precision": "bf16"}, "not typical of any known format"),
     Row("R10", "pass", {"train.texts": True, "train.rows": True}, {"packages": HF}),
     Row("R10", "fail", {"train.texts": True, "train.rows": False}, {"packages": HF}, "rows changed during the round trip"),
     Row("R10", "skip", {}, {"packages": HF}, "neither tokenizers nor datasets"),
