@@ -83,7 +83,9 @@ def test_a_package_is_told_under_the_one_that_requires_it(pair: Bench, tmp_path:
 @pytest.mark.long
 def test_a_name_that_is_no_target_says_which_there_are(pair: Bench) -> None:
     done = pair.run("diff", "colab", "laptop")
-    assert (done.returncode, "its targets (colab, workbench)" in done.stderr) == (2, True), done.stderr
+    assert (done.returncode, "its targets (colab, workbench)" in done.stderr) == (2, True), (
+        done.stderr
+    )
 
 
 def report(

@@ -247,6 +247,7 @@ def test_data_and_page_hold_the_same_numbers(tmp_path: Path) -> None:
         ("{", "not a run record"),
         ('{"schema": "provision.capture/1"}', "not a run record"),
         ('{"schema": "provision.run/1"}', "is damaged"),
+        ('{"schema": "provision.run/2"}', "written by a different version"),
     ],
 )
 def test_a_file_that_is_not_a_record_is_refused(tmp_path: Path, content: str, words: str) -> None:
@@ -254,6 +255,68 @@ def test_a_file_that_is_not_a_record_is_refused(tmp_path: Path, content: str, wo
     path.write_text(content)
     with pytest.raises(ProvisionError, match=words):
         fit_of(tmp_path, SPEC.format(training=""), path)
+
+
+def test_a_record_of_another_spec_and_machine_is_compared_and_named_as_that(bench: Bench) -> None:
+    bench.spec(SPEC.format(training=""))
+    limits = {"limits__ram_bytes": 2**43, "limits__container_bytes": None}
+    other = write_record(bench.folder, subject__spec="keras", subject__target="local", **limits)
+    done = bench.run("fit", "spec.yaml", "--run", str(other))
+    assert done.returncode == 0, done.stderr
+    first = " ".join(done.stdout.split("\n\n")[0].split())
+    assert "target local of a different spec (keras)" in first
+    assert "on a machine with 8192.0 GiB of RAM (this one has " in first
+    memory = RealSystem().machine_resources(bench.folder, with_gpus=False).memory
+    limits = {"limits__ram_bytes": memory, "limits__container_bytes": None}
+    own = write_record(bench.folder, subject__spec="spec", subject__target="local", **limits)
+    done = bench.run("fit", "spec.yaml", "--run", str(own))
+    first = " ".join(done.stdout.split("\n\n")[0].split())
+    assert first == "Measured: python train.py, target local, 2026-11-21T21:56:01Z."
+
+
+def test_a_record_of_a_target_elsewhere_is_of_no_other_machine(tmp_path: Path) -> None:
+    path = write_record(tmp_path, subject__target="colab", limits__ram_bytes=9 * GIB)
+    result = fit_of(tmp_path, SPEC.format(training=""), path)
+    assert result.run is not None
+    assert result.run.ram_here is None
+    assert "this one has" not in view.describe_run(result.run)
+
+
+def test_the_gpu_of_a_record_is_named(tmp_path: Path) -> None:
+    write_record(tmp_path, "wb")
+    spec = GPU_SPEC.format(method="qlora", machine="g2-standard-48")
+    need = resource_of(fit_of(tmp_path, spec), "wb", FitResource.GPU).need
+    assert need.detail.startswith("peak of python train.py on NVIDIA L4")
+
+
+@pytest.mark.parametrize(
+    ("content", "says", "helps"),
+    [
+        (None, "cannot read", ""),
+        (b"\xff\xfe\x00", "is not a record of a run", "run the program again"),
+        (b"[1]", "is not a record of a run", "provision report"),
+        (b'{"schema": "provision.report/1"}', "is not a record of a run", "provision report"),
+        (b'{"schema": "provision.run/2"}', "a different version of provision", "update provision"),
+        (b'{"schema": "provision.run/1"}', "damaged or was changed", "run the program again"),
+        ("edited", "damaged or was changed", "run the program again"),
+        ("cut", "is not a record of a run", "run the program again"),
+    ],
+)
+def test_a_record_that_cannot_be_used_is_refused_by_the_command(
+    bench: Bench, content: bytes | str | None, says: str, helps: str
+) -> None:
+    bench.spec(KERAS_SPEC)
+    path, whole = bench.folder / "record.json", (RUNS / "in-memory.json").read_bytes()
+    changed = {"edited": whole.replace(b"14109655040", b"1410965504"), "cut": whole[:900]}
+    if content is not None:
+        path.write_bytes(changed[content] if isinstance(content, str) else content)
+    done = bench.run("fit", "spec.yaml", "--run", "record.json")
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    said = " ".join(done.stderr.split())
+    assert says in said
+    assert "record.json" in said
+    assert helps in said
 
 
 KERAS_SPEC = """gpu: none

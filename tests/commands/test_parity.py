@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from provision.agent.probe.report_json import canonical_digest, to_canonical_json
+from provision.agent.probe.report_json import canonical_digest, expand, to_canonical_json
 from provision.verification import Report, read_report
 from provision.verification.diff.compare import compare_reports
 from provision.verification.diff.summary import summarize_comparison
@@ -25,6 +25,7 @@ from provision.verification.parity_model import (
     StatementResult,
 )
 from provision.views import parity as view
+from provision.views.diff import report_text
 from tests.rig import Bench, make_index, make_wheel, small_spec
 
 RECORDED = Path(__file__).parents[1] / "reports" / "recorded"
@@ -35,7 +36,7 @@ CARD = DeclaredEnvironment(
 
 
 def recorded(name: str, change: Callable[[dict[str, Any]], None] | None = None) -> Report:
-    document = json.loads((RECORDED / f"{name}.json").read_bytes())
+    document = expand(json.loads((RECORDED / f"{name}.json").read_bytes()))
     if change is not None:
         change(document)
     report = read_report(json.dumps(document).encode(), name)
@@ -184,6 +185,44 @@ def test_weights_that_differ_with_nothing_to_explain_it_are_a_difference() -> No
     )
     assert found(outcome, "training result") is StatementResult.DIFFERS
     assert outcome.exit_code == 1
+
+
+@pytest.mark.parametrize("name", ["keras", "jax"])
+def test_weights_of_jax_and_keras_are_compared(name: str) -> None:
+    def other(document: dict[str, Any]) -> None:
+        row(document, "framework.weights_sha")["value"] = "0" * 64
+
+    def elsewhere(document: dict[str, Any]) -> None:
+        other(document)
+        row(document, "host.cpu_flags")["value"] = "avx"
+
+    def row(document: dict[str, Any], key: str) -> dict[str, Any]:
+        return next(one for one in document["readings"] if one["key"] == key)
+
+    outcomes = [
+        evaluate_parity([side("a", recorded(name)), side("b", recorded(name, change))])
+        for change in (None, other, elsewhere)
+    ]
+    assert [found(outcome, "training result") for outcome in outcomes] == [
+        StatementResult.EQUAL,
+        StatementResult.DIFFERS,
+        StatementResult.DIFFERS_AS_DECLARED,
+    ]
+    without_run = [side("a", recorded(name)), side("b", None)]
+    assert found(evaluate_parity(without_run), "training result") is StatementResult.UNPROVEN
+
+
+def test_settings_of_gpu_memory_are_named_in_parity_and_diff() -> None:
+    setting = "framework.memory_env.XLA_PYTHON_CLIENT_PREALLOCATE"
+    one, other = recorded("jax"), recorded("jax", reading(setting, "false"))
+    jax = DeclaredEnvironment("3.11", {"jax": one.values["package.jax"]}, None, None)
+    outcome = evaluate_parity([side("colab", one, jax), side("workbench", other, jax)])
+    assert outcome.exit_code == 0
+    (difference,) = outcome.undeclared
+    assert difference == f"colab and workbench: {setting} absent -> false"
+    comparison = compare_reports(one, other, ("a", "b"))
+    text = report_text.render_text(comparison, color=False, width=200, everything=True)
+    assert f"{setting} absent -> false" in text
 
 
 def test_a_target_that_trained_nothing_leaves_the_result_unproven() -> None:

@@ -62,6 +62,38 @@ def test_code_for_the_card(
     )
 
 
+@pytest.mark.parametrize(
+    ("gpu", "python", "tensorflow", "severity"),
+    [
+        ("RTX-5090", "3.12", "==2.16.*", Severity.WARNING),
+        ("RTX-5090", "3.12", "==2.21.*", Severity.WARNING),
+        ("RTX-5090", "3.12", "", Severity.WARNING),
+        ("RTX-5090", "3.11", ">=2.12", Severity.WARNING),  # the newest is installed
+        ("RTX-5090", "3.11", "==2.15.*", Severity.INFO),  # no report of such a release
+        ("B200", "3.12", "==2.21.*", Severity.INFO),  # no report of such a card
+        ("H100", "3.12", "==2.15.*", None),
+        ("K80", "3.12", "==2.21.*", Severity.ERROR),
+        ("L4", "3.12", "==2.21.*", None),
+    ],
+)
+def test_tensorflow_for_the_card(
+    ask: Ask, gpu: str, python: str, tensorflow: str, severity: Severity | None
+) -> None:
+    spec = f'gpu: {gpu}\npython: "{python}"\npackages: ["tensorflow[and-cuda]{tensorflow}"]\n'
+    assert [finding.severity for finding in ask(spec).of("GPU013")] == (
+        [severity] if severity else []
+    )
+
+
+def test_a_card_that_the_driver_cannot_compile_for_has_the_reports_as_source(ask: Ask) -> None:
+    finding = ask('gpu: RTX-5080\npython: "3.12"\npackages: ["tensorflow[and-cuda]"]\n').one(
+        "GPU013"
+    )
+    assert "CUDA_ERROR_INVALID_PTX" in finding.why
+    assert "jax or torch backend" in finding.help
+    assert finding.source.startswith("tensorflow/tensorflow#101746")
+
+
 def test_a_card_that_newer_torch_may_know_is_unknown(ask: Ask, facts: Facts) -> None:
     """Were the newest CUDA able to make code for a card that no build has, only a bound could make
     that an error.

@@ -455,3 +455,26 @@ def test_what_a_release_declares_of_numpy_2_is_not_called_undeclared(
 
 def test_a_conflict_that_pandas_declares_is_said_once(ask: Ask) -> None:
     assert ask(_packages("pandas==2.1.4", "numpy==2.0.2")).area("PKG009", "PKG011") == ["PKG009"]
+
+
+@pytest.mark.parametrize(
+    ("tensorflow", "other", "conflicts"),
+    [
+        ("2.16.2", "protobuf==5.29.*", True),
+        ("2.18.1", "protobuf==5.29.*", False),
+        ("2.20.0", "protobuf==4.25.*", True),
+        ("2.21.0", "protobuf==6.31.*", False),
+        ("2.16.2", "numpy==2.0.*", True),
+        ("2.18.1", "numpy==2.0.*", False),
+        ("2.15.1", "keras==3.*", True),
+        ("2.16.2", "keras==3.*", False),
+    ],
+)
+def test_tensorflow_declares_its_windows(
+    ask: Ask, tensorflow: str, other: str, conflicts: bool
+) -> None:
+    spec = (
+        f'gpu: none\npython: "3.11"\npackages: [tensorflow=={tensorflow}, {other}]\n'
+        "training: {framework: none}\n"
+    )
+    assert bool(ask(spec).of("PKG009")) is conflicts

@@ -181,6 +181,10 @@ def test_every_variable_of_the_table_is_said_and_kept_silent(ask: Ask, facts: Fa
         r"0+(\.0*)?": "0.0",
         "cpu": "cpu",
         "platform": "platform",
+        "(?!(true|false)$).*": "1",
+        "FALSE|NO|[Nn]o|OFF|[Oo]ff|[fFnN]": "FALSE",
+        "(?i)(?!(default|platform|bfc|cuda_async|vmm)$).*": "malloc",
+        r"(?!(\d+\.?\d*|\.\d+)$).+": "50%",
     }
     circumstances = {
         "cuda": "gpu: L4\n",

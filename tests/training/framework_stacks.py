@@ -37,6 +37,16 @@ STACKS = {
         "tensorflow",
         "float16",
     ),
+    "keras on torch": Stack(
+        "keras",
+        (
+            ("tensorflow-cpu==2.21.*", "torch==2.13.*"),
+            ("KERAS_BACKEND: tensorflow", "KERAS_BACKEND: torch"),
+            ("backend: tensorflow", "backend: torch"),
+        ),
+        "torch",
+        "float32",
+    ),
     "keras on jax in bf16": Stack(
         "keras",
         (*KERAS_ON_JAX, ("precision: fp32", "precision: bf16")),

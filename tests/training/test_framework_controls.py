@@ -27,7 +27,7 @@ from provision_probe.probe.expectations import parse_expectations
 from provision_probe.probe.judging import ObservationLog, judge
 from provision_probe.probe.observing import array_libraries
 from provision_probe.probe.observing import framework_resume, framework_training, frameworks
-from provision_probe.probe.proofs import jax_loop, keras_fit
+from provision_probe.probe.proofs import jax_loop, keras_data, keras_fit
 
 scratch, document, name = Path(sys.argv[2]), json.loads(sys.argv[3]), sys.argv[4]
 module, told = {"jax": jax_loop, "keras": keras_fit}[name], {}
@@ -53,8 +53,9 @@ def observe(bench, *ids):
     return seen
 
 whole = bench_of("whole")
-seen = observe(whole, "J01", "J02", "J05", "J06", "J07", "J08")
-for id_ in ("J01", "J02", "J05", "J06", "J07", "J08"):
+ids = ("J01", "J02", "J05", "J06", "J07", *(("J09",) if name == "keras" else ()), "J08")
+seen = observe(whole, *ids)
+for id_ in ids:
     note(f"{id_} of a whole run", whole, id_, seen)
 
 # Both are told the truth about another declaration: the CPU was used although a GPU is declared.
@@ -94,6 +95,48 @@ for path in whole.scratch.rglob("state.json"):
     path.unlink()
 note("a checkpoint without its state", whole, "J08", {**seen, **observe(whole, "J08")})
 
+def broken_data(control, **changes):
+    kept = {key: getattr(keras_data, key) for key in changes}
+    for key, value in changes.items():
+        setattr(keras_data, key, value)
+    note(control, whole, "J09", {**seen, **observe(whole, "J09")})
+    for key, value in kept.items():
+        setattr(keras_data, key, value)
+
+if name == "keras":
+    import keras, tensorflow
+    from tensorflow.python.framework import config
+    dataset, pipeline = keras_data.make_dataset, keras_data.make_pipeline
+    examples, started = keras_data.examples_of, []
+    broken_data(
+        "workers that are not started",
+        _PATIENCE_S=0.1,
+        make_dataset=lambda first, last, workers, meeting: dataset(first, last, 1, meeting),
+    )
+    broken_data(
+        "workers that begin with the second batch",
+        make_dataset=lambda first, last, *rest: dataset(first + 1, last + 1, *rest),
+    )
+    broken_data(
+        "workers that make one batch twice",
+        examples_of=lambda first, count: examples(
+            first - count if first == 5 * count else first, count
+        ),
+    )
+    broken_data(
+        "a tf.data pipeline that leaves out a batch",
+        make_pipeline=lambda first, last: pipeline(first + 1, last + 1),
+    )
+    broken_data(
+        "a tf.data pipeline without its map",
+        make_pipeline=lambda first, last: pipeline(first, last).map(lambda x, y: (x * 2, y)),
+    )
+    on = tensorflow.config.experimental.enable_op_determinism
+    tensorflow.config.experimental.enable_op_determinism = lambda: None
+    config.disable_op_determinism()
+    note("a switch that does nothing", whole, "J07", {**seen, **observe(whole, "J07")})
+    tensorflow.config.experimental.enable_op_determinism = on
+
 rate, module._RATE = module._RATE, 0.0
 still = bench_of("still")
 note("a learning rate of 0", still, "J05", {**seen, **observe(still, "J05")})
@@ -112,7 +155,16 @@ FAILS = {
     "a checkpoint without its state": "state.json",
     "a learning rate of 0": "does not learn",
 }
-HOLDS = tuple(f"{check} of a whole run" for check in ("J01", "J02", "J05", "J06", "J07", "J08"))
+OF_DATA = {
+    "workers that are not started": "a PyDataset with 2 workers makes one batch after another",
+    "workers that begin with the second batch": "a PyDataset with 2 workers gives other weights",
+    "workers that make one batch twice": "a PyDataset with 2 workers gives other weights",
+    "a tf.data pipeline that leaves out a batch": "a tf.data pipeline gives other weights",
+    "a tf.data pipeline without its map": "a tf.data pipeline gives other weights",
+    "a switch that does nothing": "op_determinism was switched on and is off",
+}
+"""Controls of Keras only."""
+WHOLE = " of a whole run"
 LOCKED = {"jax": ("jax", "jaxlib"), "keras": ("keras", "tensorflow-cpu")}
 
 
@@ -152,14 +204,22 @@ def told(
     return answers
 
 
-@pytest.mark.parametrize("control", FAILS)
-def test_what_is_broken_fails_with_its_reason(told: dict[str, list[str]], control: str) -> None:
-    status, message = told[control]
-    assert status == "fail", message
-    assert FAILS[control] in message
+def test_what_is_broken_fails_with_its_reason(
+    told: dict[str, list[str]], subtests: pytest.Subtests
+) -> None:
+    fails = FAILS | (OF_DATA if "J09 of a whole run" in told else {})
+    assert fails.keys() == {control for control in told if not control.endswith(WHOLE)}
+    for control, reason in fails.items():
+        with subtests.test(control):
+            status, message = told[control]
+            assert status == "fail", message
+            assert reason in message
 
 
-@pytest.mark.parametrize("control", HOLDS)
-def test_what_is_whole_passes(told: dict[str, list[str]], control: str) -> None:
-    status, message = told[control]
-    assert status == "pass", message
+def test_what_is_whole_passes(told: dict[str, list[str]], subtests: pytest.Subtests) -> None:
+    whole = {control for control in told if control.endswith(WHOLE)}
+    assert len(whole) >= 6
+    for control in whole:
+        with subtests.test(control):
+            status, message = told[control]
+            assert status == "pass", message

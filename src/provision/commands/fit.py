@@ -18,6 +18,8 @@ from provision.verification.fit_model import FitSources, RunFigures, TargetFit
 from provision.verification.report import find_tampering, read_report_file
 
 GIB = 2**30
+_SAME_RAM = 0.02
+"""Another kernel may reserve this share of a machine's RAM more or less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,23 @@ def read_figures(loaded: LoadedSpec, record: Path | None, reader: Reader) -> Run
     if record is None:
         return _newest_command(loaded, reader)
     figures = RunFigures.from_record(str(record), read_run_record(record, reader))
-    return replace(figures, is_of_other_spec=figures.spec != loaded.spec.name)
+    return replace(
+        figures,
+        is_of_other_spec=figures.spec != loaded.spec.name,
+        ram_here=_other_ram_here(loaded, figures, reader),
+    )
+
+
+def _other_ram_here(loaded: LoadedSpec, run: RunFigures, reader: Reader) -> int | None:
+    """Return the RAM of this machine if a local run had another amount."""
+    is_elsewhere = run.target in loaded.spec.targets and not (
+        target_facts(loaded.spec, loaded.facts, run.target).kind.is_this_machine
+    )
+    if is_elsewhere or not run.ram_limits:
+        return None
+    here = reader.machine_resources(loaded.path.resolve().parent, with_gpus=False).memory
+    is_known = any(abs(limit - here) <= _SAME_RAM * here for limit in run.ram_limits)
+    return None if is_known else here
 
 
 def evaluate(loaded: LoadedSpec, name: str, run: RunFigures | None, reader: Reader) -> TargetFit:

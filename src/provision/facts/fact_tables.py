@@ -65,6 +65,7 @@ from provision.facts.schema_torch import (
     CudnnSupport,
     DriverBranch,
     MpsPrecision,
+    PtxFailure,
     PythonVersion,
     TorchBuild,
     TorchCompilePython,
@@ -272,6 +273,8 @@ class FactTables:
     drivers = rows("cuda.drivers", DriverBranch)
     capabilities = keyed("cuda.capabilities", ComputeCapability)
     cudnn = rows("cuda.cudnn", CudnnSupport)
+    ptx_failures = keyed("cuda.ptx_failures", PtxFailure)
+    """By "package:capability", such as "tensorflow:12.0"."""
     cards = rows("gpus", Card)
     unsupported = rows("gpus.unsupported", UnsupportedAccelerator)
     mps = keyed("mps", MpsPrecision)

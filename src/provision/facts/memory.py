@@ -18,16 +18,22 @@ Paged state may be in RAM (bitsandbytes documentation, Optimizers). Adafactor wi
 stores only a row and a column of the second one (arXiv 1804.04235, section 3), which is negligible.
 """
 
+JAX_ALLOCATOR = "XLA_PYTHON_CLIENT_ALLOCATOR"
 PREALLOCATION_VARIABLES = {
     "tensorflow": ("TF_FORCE_GPU_ALLOW_GROWTH", "true", ()),
     "jax": (
         "XLA_PYTHON_CLIENT_PREALLOCATE",
         "false",
-        ("XLA_PYTHON_CLIENT_MEM_FRACTION", "XLA_PYTHON_CLIENT_ALLOCATOR"),
+        ("XLA_PYTHON_CLIENT_MEM_FRACTION", "XLA_CLIENT_MEM_FRACTION", JAX_ALLOCATOR),
     ),
 }
 """The variable that makes a framework allocate GPU memory on demand, its value, and other variables
 with the same effect (TensorFlow guide, Use a GPU; JAX, GPU memory allocation).
+"""
+ON_DEMAND_VALUES = {"tensorflow": {"true"}, "jax": {"false", "False", "0", "platform"}}
+"""Values with which memory is allocated on demand; others are ignored
+(tensorflow/core/common_runtime/gpu/gpu_bfc_allocator.cc; jaxlib/xla_client.py; for jax also of the
+allocator).
 """
 
 

@@ -201,6 +201,19 @@ class CudnnSupport(NamedTuple):
     evidence: Evidence
 
 
+class PtxFailure(NamedTuple):
+    """Releases (a specifier) of a package whose PTX the driver cannot compile for a capability.
+
+    `error` is the driver's error.
+    """
+
+    package: str
+    cc: str
+    releases: str
+    error: str
+    evidence: Evidence
+
+
 class Card(NamedTuple):
     """An accelerator.
 

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from provision.facts import Facts
 from provision.facts.host_usage import checkpoint_disk_usage, loaded_weights
 from provision.facts.memory import (
+    JAX_ALLOCATOR,
+    ON_DEMAND_VALUES,
     PREALLOCATION_VARIABLES,
     MemorySaving,
     Workload,
@@ -74,7 +76,10 @@ def _preallocation(spec: Spec) -> Iterator[str]:
     if framework not in PREALLOCATION_VARIABLES:
         return
     variable, value, _ = PREALLOCATION_VARIABLES[framework]
-    if spec.env.get(variable, "").lower() != value:
+    values = {spec.env.get(variable)}
+    if framework == "jax":
+        values.add(spec.env.get(JAX_ALLOCATOR))
+    if values.isdisjoint(ON_DEMAND_VALUES[framework]):
         yield (
             f"the run's GPU memory, because {framework} reserves most of a GPU in advance (to "
             f"measure it, set {variable}={value} under `env` and run again)"
@@ -100,6 +105,8 @@ def _needs(
         measured = None
     if run is not None and measured:
         detail = f"peak of {run.program}" if run.program else "peak of the run"
+        if resource is FitResource.GPU and run.gpu_name:
+            detail += f" on {run.gpu_name}"
         if run.is_killed:
             detail += ", which was killed (or one of its processes was) because memory ran out"
         if resource is FitResource.RAM and run.arrays:

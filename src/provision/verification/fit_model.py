@@ -145,6 +145,12 @@ class RunFigures:
     spec: str = ""
     """The name of the spec that was run, "" if it is unknown."""
     is_of_other_spec: bool = False
+    ram_limits: tuple[int, ...] = ()
+    """RAM of the machine, and of the container, in which the program ran."""
+    ram_here: int | None = None
+    """RAM of this machine, if a local run had another amount."""
+    gpu_name: str = ""
+    """The GPU with the peak of memory."""
     tensors: tuple[ModelTensors, ...] = ()
 
     @classmethod
@@ -172,7 +178,8 @@ class RunFigures:
     def from_record(cls, path: str, record: Mapping[str, Any]) -> RunFigures:
         """Return the figures of a validated record."""
         program, subject, ended = record["program"], record["subject"], record["ended"]
-        peaks = record["peaks"]
+        peaks, (gpu_peak, gpu_name) = record["peaks"], _card_peak(record)
+        limits = (read_bytes(record["limits"], key) for key in ("ram_bytes", "container_bytes"))
         words = (str(program.get(key) or "") for key in ("name", "script"))
         return cls(
             path,
@@ -180,11 +187,13 @@ class RunFigures:
             str(subject.get("target") or ""),
             str(subject.get("created_utc") or ""),
             read_bytes(peaks, "ram_bytes"),
-            _card_peak(record),
+            gpu_peak,
             read_bytes(peaks, "shm_bytes"),
             bool(to_number(ended.get("memory_kills"))),
             tuple(read_arrays(record)),
             str(subject.get("spec") or ""),
+            ram_limits=tuple(filter(None, limits)),
+            gpu_name=gpu_name,
             tensors=tuple(read_tensors(record)),
         )
 
@@ -247,11 +256,11 @@ def read_bytes(block: Mapping[str, Any], key: str) -> int | None:
     return None if number is None or number < 0 else int(number)
 
 
-def _card_peak(record: Mapping[str, Any]) -> int | None:
-    """Return the memory that a run took of its fullest card."""
-    used = []
+def _card_peak(record: Mapping[str, Any]) -> tuple[int | None, str]:
+    """Return the memory that a run took of its fullest card, and the card's name."""
+    used: list[tuple[int, str]] = []
     for card in rows_of(record, "cards"):
         peak, before = (read_bytes(card, key) for key in ("peak_bytes", "before_bytes"))
         if peak is not None:
-            used.append(max(peak - (before or 0), 0))
-    return max(used, default=None)
+            used.append((max(peak - (before or 0), 0), str(card.get("name") or "")))
+    return max(used, default=(None, ""))

@@ -28,7 +28,10 @@ _COVERED = ("code.", "package.", "packages.", "torch.", "python.", "train.", "dr
 _HOLDS = {Status.PASS: True, Status.WARN: True, Status.FAIL: False}
 _VERDICT_HOLDS = {"verified": True, "simulated": True, "failed": False}
 _NOT_LOCKED = DeclaredEnvironment("?", {"torch": "?"}, None, None)
-_TRAINING_PROOFS = (Proof.HF_TRAINER.value, Proof.TORCH.value)
+_TRAINING_PROOFS = frozenset(proof.value for proof in Proof) - {Proof.IMPORTS.value}
+_FRAMEWORK_PROOFS = (Proof.JAX.value, Proof.KERAS.value)
+_SETTINGS = "framework.memory_env."
+"""Variables that decide how much GPU memory a program takes in advance."""
 
 
 def evaluate_parity(targets: Sequence[ParityTarget]) -> Parity:
@@ -269,21 +272,24 @@ def _training(evidence: Sequence[_Evidence], pairs: Sequence[ReportComparison]) 
 
     Hashes are compared if all that they depend on is equal; otherwise the difference is named.
     """
-    trained = [one for one in evidence if one.readings.get("train.weights_sha")]
-    expected = any(one.report.subject.proof in _TRAINING_PROOFS for one in evidence)
+    proofs = {one.report.subject.proof for one in evidence}
+    prefix = "train" if proofs.isdisjoint(_FRAMEWORK_PROOFS) else "framework"
+    weights = f"{prefix}.weights_sha"
+    trained = [one for one in evidence if one.readings.get(weights)]
+    expected = not proofs.isdisjoint(_TRAINING_PROOFS)
     if not trained and not expected:
         return None
     results, reasons = {StatementResult.EQUAL}, []
     for pair in pairs:
         sides = f"{pair.a.name} and {pair.b.name}"
         for difference in pair.differences:
-            if difference.key == "train.weights_sha":
+            if difference.key == weights:
                 results.add(StatementResult.DIFFERS)
                 reasons.append(
                     f"{sides} ended with different weights, and no recorded difference explains "
                     "this"
                 )
-            elif "train.weights_sha" in difference.followers:
+            elif weights in difference.followers:
                 results.add(StatementResult.DIFFERS_AS_DECLARED)
                 cause = describe_difference(difference)
                 reasons.append(f"the weights of {sides} cannot be equal: {cause}")
@@ -307,8 +313,8 @@ def _training(evidence: Sequence[_Evidence], pairs: Sequence[ReportComparison]) 
         result,
         "the same small training run gives the same weights",
         {
-            one.name: f"{str(one.readings['train.weights_sha'])[:12]}, loss "
-            f"{one.readings.get('train.loss_last')}"
+            one.name: f"{str(one.readings[weights])[:12]}, loss "
+            f"{one.readings.get(f'{prefix}.loss_last')}"
             for one in trained
         },
         "; ".join(reasons),
@@ -328,5 +334,6 @@ def _compare_reports(targets: Sequence[ParityTarget]) -> list[ReportComparison]:
 def _undeclared_differences(pairs: Sequence[ReportComparison]) -> Iterator[str]:
     for pair in pairs:
         for one in pair.differences:
-            if one.kind is ReadingClass.IDENTITY and not one.key.startswith(_COVERED):
+            is_identity = one.kind is ReadingClass.IDENTITY and not one.key.startswith(_COVERED)
+            if is_identity or one.key.startswith(_SETTINGS):
                 yield f"{pair.a.name} and {pair.b.name}: {describe_difference(one)}"

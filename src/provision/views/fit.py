@@ -92,7 +92,11 @@ def describe_run(run: RunFigures | None) -> str:
     target = run.target
     if run.is_of_other_spec:
         target += f" of a different spec ({run.spec})"
-    return f"Measured: {run.program or 'a program'}, target {target}, {run.created}."
+    machine = ""
+    if run.ram_here is not None:
+        had, here = (format_size(size) for size in (min(run.ram_limits), run.ram_here))
+        machine = f", on a machine with {had} of RAM (this one has {here})"
+    return f"Measured: {run.program or 'a program'}, target {target}, {run.created}{machine}."
 
 
 def _overall(targets: Sequence[TargetFit]) -> bool | None:

@@ -2,11 +2,51 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
+from provision.agent.probe.proofs.frameworks import MEMORY_VARIABLES
+from provision.agent.probe.report_json import expand
 from tests.agent.probe.rows import H200_CARD, Row
 
 GIB = 1024**3
+RECORDED = Path(__file__).parents[2] / "reports/recorded"
+
+
+def recorded(name: str) -> dict[str, Any]:
+    """Return the readings of a recorded report by key."""
+    report = expand(json.loads((RECORDED / f"{name}.json").read_text(encoding="utf-8")))
+    return {reading["key"]: reading["value"] for reading in report["readings"]}
+
+
+def set_memory(name: str, seen: dict[str, Any], **variables: str) -> dict[str, Any]:
+    """Return readings with the variables of a library's memory; those not named are not set."""
+    keys = {f"framework.memory_env.{key}": variables.get(key) for key in MEMORY_VARIABLES[name]}
+    return {"framework.name": name, "framework.memory_growth": None, **seen, **keys}
+
+
+def on_h200(**variables: str) -> dict[str, Any]:
+    """Return the recorded limit of jax on an H200, with variables for it."""
+    limit = recorded("gpu-h200-jax")["framework.limit_bytes"]
+    total = recorded("gpu-h200")["gpu.vram_bytes"]
+    seen = {"framework.memory_limit_bytes": limit, "gpu.vram_bytes": total}
+    return set_memory("jax", seen, **variables)
+
+
+def on_h100(**variables: str) -> dict[str, Any]:
+    """Return the recorded limit of jax on an H100, with variables for it."""
+    limit = recorded("gpu-h100-jax")["framework.limit_bytes"]
+    total = recorded("gpu-h100")["gpu.vram_bytes"]
+    seen = {"framework.memory_limit_bytes": limit, "gpu.vram_bytes": total}
+    return set_memory("jax", seen, **variables)
+
+
+def growing(growth: bool | None, **variables: str) -> dict[str, Any]:
+    """Return what TensorFlow reports about one card, with variables for it."""
+    return set_memory("tensorflow", {"framework.memory_growth": [growth]}, **variables)
+
+
 TRAINING = {
     "framework": "jax",
     "precision": "fp32",
@@ -67,6 +107,27 @@ LEARNT = {
     "framework.steps": 40,
     "framework.trained_on": "cpu",
 }
+ON_TENSORFLOW: dict[str, Any] = {
+    **H200,
+    "packages": [
+        {"name": "keras", "version": "3.15.1"},
+        {"name": "tensorflow", "version": "2.21.0"},
+    ],
+    "training": {**KERAS["training"], "backend": "tensorflow"},
+}
+REPEATED = {
+    "framework.weights_sha": "a",
+    "framework.repeat_sha": "a",
+    "framework.determinism": {},
+}
+FED = {
+    "framework.data_workers": 2,
+    "framework.workers_met": True,
+    "framework.workers_difference": 0.0,
+    "framework.has_pipeline": True,
+    "framework.pipeline_difference": 0.0,
+}
+WITH_INSTRUCTIONS = {"packages": [{"name": "tensorflow", "version": "2.21.0"}]}
 RESUMED = {
     "framework.checkpoint_missing": [],
     "framework.resumed_steps": 40,
@@ -120,14 +181,22 @@ OF_FRAMEWORKS = [
         "tf32",
     ),
     Row("J06", "unknown", {"framework.dtype": "float32"}, FP8),
-    Row("J07", "pass", {"framework.weights_sha": "a", "framework.repeat_sha": "a"}, JAX),
+    Row("J07", "pass", REPEATED, JAX, "the same weights"),
+    Row(
+        "J07",
+        "pass",
+        {**REPEATED, "framework.determinism": {"xla_gpu_deterministic_ops": True}},
+        H200,
+        "with xla_gpu_deterministic_ops on",
+    ),
     Row(
         "J07",
         "fail",
-        {"framework.weights_sha": "a", "framework.repeat_sha": "b"},
-        JAX,
-        "different weights",
+        {**REPEATED, "framework.determinism": {"op_determinism": False}},
+        ON_TENSORFLOW,
+        "op_determinism was switched on and is off",
     ),
+    Row("J07", "fail", {**REPEATED, "framework.repeat_sha": "b"}, JAX, "different weights"),
     Row("J08", "pass", RESUMED, JAX, "the same weights"),
     Row("J08", "fail", {**RESUMED, "framework.resumed_difference": 0.3}, JAX, "different weights"),
     Row("J08", "fail", {**RESUMED, "framework.resumed_made": 40}, JAX, "different weights"),
@@ -139,4 +208,77 @@ OF_FRAMEWORKS = [
         JAX,
         "is missing weights.npz",
     ),
+    Row("J09", "pass", FED, KERAS, "a PyDataset with 2 workers and a tf.data pipeline"),
+    Row(
+        "J09",
+        "pass",
+        {**FED, "framework.has_pipeline": False, "framework.pipeline_difference": None},
+        KERAS,
+        "tf.data is not tested",
+    ),
+    Row("J09", "fail", {**FED, "framework.workers_met": False}, KERAS, "one batch after another"),
+    Row("J09", "fail", {**FED, "framework.workers_difference": 0.12}, KERAS, "with 2 workers"),
+    Row("J09", "fail", {**FED, "framework.pipeline_difference": 0.31}, KERAS, "a tf.data pipeline"),
+    Row("J09", "fail", {**FED, "framework.pipeline_difference": None}, KERAS, "a tf.data pipeline"),
+    Row("J10", "pass", on_h200(), H200, "jax takes 75% of the GPU memory"),
+    Row("J10", "pass", on_h100(), H200, "at most 59.38 GiB"),
+    Row(
+        "J10",
+        "pass",
+        on_h200(XLA_PYTHON_CLIENT_PREALLOCATE="false"),
+        H200,
+        "as it needs it, at most 104.9 GiB (XLA_PYTHON_CLIENT_PREALLOCATE=false)",
+    ),
+    Row(
+        "J10",
+        "pass",
+        on_h200(XLA_PYTHON_CLIENT_ALLOCATOR="platform"),
+        H200,
+        "as it needs it",
+    ),
+    Row(
+        "J10",
+        "warn",
+        on_h200(XLA_PYTHON_CLIENT_MEM_FRACTION=".5"),
+        H200,
+        "may take 75% of the GPU memory: XLA_PYTHON_CLIENT_MEM_FRACTION=.5 is not in effect",
+    ),
+    Row(
+        "J10",
+        "pass",
+        {**on_h200(XLA_CLIENT_MEM_FRACTION=".5"), "framework.memory_limit_bytes": 70 * GIB},
+        H200,
+        "jax takes 50%",
+    ),
+    Row("J10", "pass", on_h200(XLA_PYTHON_CLIENT_MEM_FRACTION=".5"), TWO, "jax takes 50%"),
+    Row(
+        "J10",
+        "pass",
+        on_h200(XLA_PYTHON_CLIENT_MEM_FRACTION=".5", XLA_PYTHON_CLIENT_ALLOCATOR="cuda_async"),
+        H200,
+        "jax takes 50%",
+    ),
+    Row("J10", "warn", on_h200(XLA_CLIENT_MEM_FRACTION="half"), H200, "=half has no effect"),
+    Row("J10", "warn", on_h200(XLA_PYTHON_CLIENT_ALLOCATOR="malloc"), H200, "=malloc has no"),
+    Row("J10", "warn", on_h200(XLA_PYTHON_CLIENT_PREALLOCATE="FALSE"), H200, "=FALSE has no"),
+    Row("J10", "pass", growing(None), ON_TENSORFLOW, "nearly all free GPU memory"),
+    Row("J10", "pass", growing(True), ON_TENSORFLOW, "memory growth is on"),
+    Row(
+        "J10",
+        "pass",
+        growing(True, TF_FORCE_GPU_ALLOW_GROWTH="false"),
+        ON_TENSORFLOW,
+        "nearly all free GPU memory",
+    ),
+    Row("J10", "pass", growing(None, TF_FORCE_GPU_ALLOW_GROWTH="true"), ON_TENSORFLOW, "(TF_FORCE"),
+    Row("J10", "warn", growing(None, TF_FORCE_GPU_ALLOW_GROWTH="1"), ON_TENSORFLOW, "=1 has no"),
+    Row("H13", "pass", {"host.missing_instructions": []}, WITH_INSTRUCTIONS, "AVX"),
+    Row(
+        "H13",
+        "fail",
+        {"host.missing_instructions": ["avx"]},
+        WITH_INSTRUCTIONS,
+        "this processor has no AVX instructions, required by tensorflow",
+    ),
+    Row("H13", "unknown", {"host.missing_instructions": None}, WITH_INSTRUCTIONS),
 ]

@@ -249,5 +249,26 @@ def test_only_keeps_what_a_check_comes_after(document: Callable[..., dict[str, A
             gpu={"type": "L4", "count": 1},
         )
     )
-    chosen = {one.check.id for one in (*select_checks(everything), *select_checks(with_jax))}
+    with_keras = parse_expectations(
+        document(
+            packages=[
+                {"name": "keras", "version": "3.15.1"},
+                {"name": "tensorflow", "version": "2.21.0"},
+            ],
+            training={
+                **document()["training"],
+                "framework": "keras",
+                "backend": "tensorflow",
+                "method": "full",
+                "model": None,
+                "batch_size": None,
+                "sequence_length": None,
+                "torch_compile": False,
+                "strategy": "none",
+                "launcher": "auto",
+            },
+        )
+    )
+    documents = (everything, with_jax, with_keras)
+    chosen = {one.check.id for expected in documents for one in select_checks(expected)}
     assert chosen == {check.id for check in CHECKS}

@@ -72,11 +72,21 @@ nobody's business.
 
 def declared_for(check: Check) -> dict[str, Any]:
     """Return what declares enough for a check: those of jax and Keras need that framework."""
-    if Need.FRAMEWORK not in check.needs:
+    if {Need.FRAMEWORK, Need.INSTRUCTIONS}.isdisjoint(check.needs):
         return PRIVATE
-    training = {**PRIVATE["training"], "framework": "jax"}
-    packages = [*PRIVATE["packages"], {"name": "jax", "version": "0.10.2"}]
-    return {**PRIVATE, "training": training, "packages": packages}
+    name, library = ("keras", "tensorflow") if Need.KERAS in check.needs else ("jax", "jaxlib")
+    training = {
+        **PRIVATE["training"],
+        **dict.fromkeys(("model", "batch_size", "sequence_length")),
+        "framework": name,
+        "backend": library if name == "keras" else "jax",
+        "method": "full",
+        "torch_compile": False,
+        "strategy": "none",
+        "launcher": "auto",
+    }
+    locked = [{"name": package, "version": "1.0"} for package in (name, library)]
+    return {**PRIVATE, "training": training, "packages": [*PRIVATE["packages"], *locked]}
 
 
 def one_failed(name: str, **changes: Any) -> Report:

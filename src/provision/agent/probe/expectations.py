@@ -11,13 +11,13 @@ from typing import Any
 
 from ..core.json_fields import FieldReader
 from ..core.versions import normalize_name
+from .instructions import TENSORFLOW, avx_packages
 from .model import JsonObject, Need, ProbeError, Proof, Tier
 
 SCHEMA = "provision.expectations/1"
 PRECISIONS = ("fp32", "tf32", "fp16", "bf16", "fp8")
 FRAMEWORKS = ("hf-trainer", "torch", "keras", "jax", "none")
 BACKENDS = ("tensorflow", "jax", "torch")
-_TENSORFLOW = frozenset({"tensorflow", "tensorflow-cpu"})
 METHODS = ("full", "lora", "qlora", "inference")
 STRATEGIES = ("none", "ddp", "fsdp", "deepspeed-zero2", "deepspeed-zero3")
 LAUNCHERS = ("auto", "python", "torchrun", "accelerate")
@@ -170,10 +170,8 @@ class Expectations:
         if training.framework == "none" or training.method == "inference":
             return Proof.IMPORTS
         if training.framework in ("jax", "keras"):
-            needed = {training.framework, *({self.backend} & {"jax", "torch"})}
-            if not needed <= self.packages.keys() or (
-                self.backend == "tensorflow" and _TENSORFLOW.isdisjoint(self.packages)
-            ):
+            backends = TENSORFLOW if self.backend == "tensorflow" else {self.backend}
+            if training.framework not in self.packages or backends.isdisjoint(self.packages):
                 return Proof.IMPORTS
             return Proof.JAX if training.framework == "jax" else Proof.KERAS
         if "torch" not in self.packages:
@@ -191,6 +189,8 @@ class Expectations:
             Need.TORCH: "torch" in self.packages,
             Need.FRAMEWORK: has_framework,
             Need.ARRAYS: has_framework and self.backend != "torch",
+            Need.KERAS: self.proof is Proof.KERAS,
+            Need.INSTRUCTIONS: bool(avx_packages(self.packages, self.platform)),
             Need.GPU: self.gpu_type is not None,
             Need.SEVERAL: self.gpu_count > 1,
             Need.COMPILE: training.torch_compile or self.tier in (Tier.DEEP, Tier.BURN),

@@ -72,6 +72,8 @@ class Need(str, Enum):
     TORCH = "torch"
     FRAMEWORK = "framework"
     ARRAYS = "arrays"
+    KERAS = "keras"
+    INSTRUCTIONS = "instructions"
     GPU = "gpu"
     TRAINING = "training"
     STRATEGY = "strategy"

@@ -58,6 +58,12 @@ def read_run_record(path: Path, reader: Reader) -> dict[str, Any]:
             f"{path} is not a run record", why="it is not valid JSON", hint=again
         ) from None
     schema = document.get("schema") if isinstance(document, dict) else None
+    if str(schema).startswith(f"{SCHEMA.partition('/')[0]}/") and schema != SCHEMA:
+        raise ProvisionError(
+            f"{path} was written by a different version of provision",
+            why=f"its schema is {str(schema)[:60]}; this version reads {SCHEMA}",
+            hint=f"update provision, or {again} with this version",
+        )
     if schema != SCHEMA:
         hint = "view reports with `provision report`; records are in .provision/reports/*/runs/"
         raise ProvisionError(

@@ -110,6 +110,10 @@ RULE = Rule(
         'gpu: L4\npython: "3.12"\npackages: []\nenv: {HF_HUB_OFFLINE: «"1"»}\n',
         'gpu: L4\npython: "3.12"\npackages: [huggingface-hub==0.30.2]\n'
         'env: {HF_HUB_ENABLE_HF_TRANSFER: «"1"»}\n',
+        'gpu: L4\npython: "3.12"\npackages: []\nenv: {TF_FORCE_GPU_ALLOW_GROWTH: «"1"»}\n',
+        'gpu: L4\npython: "3.12"\npackages: []\nenv: {XLA_PYTHON_CLIENT_PREALLOCATE: «"no"»}\n',
+        'gpu: L4\npython: "3.12"\npackages: []\nenv: {XLA_PYTHON_CLIENT_ALLOCATOR: «malloc»}\n',
+        'gpu: L4\npython: "3.12"\npackages: []\nenv: {XLA_PYTHON_CLIENT_MEM_FRACTION: «50%»}\n',
         example(
             'gpu: L4\npython: "3.12"\npackages: [transformers>=4.57, accelerate]\n'
             'env: {WANDB_DISABLED: «"true"»}\n',
@@ -124,6 +128,9 @@ RULE = Rule(
         'gpu: L4\npython: "3.12"\npackages: []\n'
         'env: {CUDA_LAUNCH_BLOCKING: "0", PYTORCH_ALLOC_CONF: "expandable_segments:True"}\n',
         'gpu: L4\npython: "3.12"\npackages: []\nenv: {NCCL_P2P_DISABLE: "1"}\n',
+        'gpu: L4\npython: "3.12"\npackages: []\nenv: {TF_FORCE_GPU_ALLOW_GROWTH: "true", '
+        'XLA_PYTHON_CLIENT_MEM_FRACTION: ".5", XLA_PYTHON_CLIENT_ALLOCATOR: bfc, '
+        'XLA_PYTHON_CLIENT_PREALLOCATE: "0"}\n',
         'gpu: L4\npython: "3.12"\npackages: [transformers==4.57.6, accelerate]\n'
         'env: {WANDB_DISABLED: "true", TRANSFORMERS_CACHE: /data/hf}\n',
         'gpu: L4\npython: "3.12"\npackages: [huggingface-hub==0.30.2, hf_transfer]\n'

@@ -57,6 +57,19 @@ WEIGHTS_DEPEND_ON = (
 (Weights were seen equal over several releases of torch and
 transformers on one instruction set, and to differ between AVX2 and AVX512.)
 """
+FRAMEWORK_WEIGHTS_DEPEND_ON = (
+    "package.jaxlib",
+    "package.keras",
+    "package.tensorflow*",
+    "framework.name",
+    "framework.version",
+    "framework.platform",
+    "framework.dtype",
+    "framework.devices",
+    "host.cpu_flags",
+    "host.cpu_model",
+)
+"""The same for the weights of jax and Keras. XLA compiles for the processor and the card."""
 _PACKAGE = "package."
 
 
@@ -110,7 +123,8 @@ class Derivations(NamedTuple):
             for pattern in parents
         ]
         if key in hashed:
-            patterns += WEIGHTS_DEPEND_ON
+            is_framework = key.startswith("framework.")
+            patterns += FRAMEWORK_WEIGHTS_DEPEND_ON if is_framework else WEIGHTS_DEPEND_ON
         for pattern in patterns:
             yield from (other for other in match_names(differences, pattern) if other != key)
 

@@ -56,6 +56,7 @@ _PATTERNS: tuple[tuple[str, Layer], ...] = (
     ("host.nofile", Layer.CAPACITY),
     ("disk.*", Layer.CAPACITY),
     ("env.*", Layer.VARIABLES),
+    ("framework.memory_*", Layer.VARIABLES),
     ("hub.*", Layer.VARIABLES),
     ("folder.*", Layer.PATHS),
     ("path.*", Layer.PATHS),

@@ -16,6 +16,19 @@ RESUMED_DIFFERENCE = Threshold(
     "loaded is compiled again; a resume without the state of the optimizer measures 0.30 to 0.57",
 )
 
+DATA_DIFFERENCE = Threshold(
+    1e-3,
+    RESUMED_DIFFERENCE.unit,
+    "Keras measures 0 on each backend; one batch that is made twice 0.12, batches that begin with "
+    "the second one 0.31, a tf.data pipeline without its map 0.44",
+)
+LIMIT_DIFFERENCE = Threshold(
+    0.05,
+    "share of the card's memory",
+    "own choice: jax may take 74.7 % of the memory that the driver reports for an H200, and 74.6 % "
+    "for an H100, where 75 % is declared",
+)
+
 _DEVICE_CAUSES = (
     "framework.why",
     "framework.cuda",
@@ -58,6 +71,14 @@ CHECKS = (
         needs=(*_ARRAYS, Need.GPU),
         threshold=PRODUCT_FAILS,
     ),
+    _framework(
+        "J10",
+        title="GPU memory in advance",
+        causes=("framework.memory_env.*", "framework.memory_growth"),
+        needs=(*_ARRAYS, Need.GPU),
+        required_by="",
+        threshold=LIMIT_DIFFERENCE,
+    ),
     _training(
         "J05",
         title="learns",
@@ -66,7 +87,18 @@ CHECKS = (
         threshold=LOSS_RATIO,
     ),
     _training("J06", title="precision in effect"),
-    _training("J07", title="repeats exactly", causes=("framework.repeat_sha", "gpu.name")),
+    _training(
+        "J07",
+        title="repeats exactly",
+        causes=("framework.repeat_sha", "framework.determinism", "gpu.name"),
+    ),
+    _training(
+        "J09",
+        title="same batches from workers and tf.data",
+        causes=("framework.data_workers", "package.keras", "package.tensorflow", "package.numpy"),
+        needs=(Need.FRAMEWORK, Need.KERAS),
+        threshold=DATA_DIFFERENCE,
+    ),
     _training(
         "J08",
         title="resumes in a fresh process",

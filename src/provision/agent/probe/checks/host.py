@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from ..model import Check, Threshold, Tier
+from ..model import Check, Need, Threshold, Tier
 
 GIB = 1024**3
 SHM_FLOOR = Threshold(
@@ -95,6 +95,13 @@ CHECKS = (
         "H08", title="open files", causes=("host.nofile",), required_by="", threshold=NOFILE_FLOOR
     ),
     _host("H12", title="process limits", causes=_LIMITS, required_by="", threshold=PROCESS_FLOOR),
+    _host(
+        "H13",
+        title="processor instructions",
+        causes=("host.cpu_flags", "host.cpu_model"),
+        needs=(Need.INSTRUCTIONS,),
+        quiet=True,
+    ),
     _host("H09", title="clock", causes=("clock.behind", "net.skew_s"), threshold=CLOCK_SKEW),
     _host(
         "H10",

@@ -96,6 +96,8 @@ def _why_not(check: SelectedCheck, expected: Expectations) -> str:
         Need.TORCH: "torch is not among the locked packages",
         Need.FRAMEWORK: "neither jax nor Keras is declared as the framework",
         Need.ARRAYS: "Keras uses the torch backend here",
+        Need.KERAS: "Keras is not declared as the framework",
+        Need.INSTRUCTIONS: "no locked package needs special processor instructions",
         Need.GPU: "no GPU is declared",
         Need.TRAINING: relied
         or (

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from ..checks.frameworks import RESUMED_DIFFERENCE
+from ..checks.frameworks import DATA_DIFFERENCE, RESUMED_DIFFERENCE
 from ..checks.numerics import BF16_ERROR, FP32_ERROR
 from ..checks.training import LOSS_RATIO
 from ..model import Judgement
 from ..proofs.frameworks import SAVE_AT, STEPS
 from .device import judge_product_speed
+from .framework_memory import judge_memory_settings
 from .judgement import (
     END_OTHER_PROGRAM,
     JudgeInput,
@@ -173,8 +174,18 @@ def _precision(given: JudgeInput) -> Judgement:
 
 def _repeats(given: JudgeInput) -> Judgement:
     first, again = given["framework.weights_sha"], given["framework.repeat_sha"]
+    switches = given["framework.determinism"]
+    if off := [name for name, is_on in switches.items() if not is_on]:
+        return fails(
+            f"{', '.join(off)} was switched on and is off",
+            dict.fromkeys(switches, True),
+            switches,
+            "this release ignores the switch for deterministic kernels, or XLA_FLAGS overrides it",
+            _AGAIN,
+        )
     if first == again:
-        return passes("a second run gives the same weights", first, again)
+        how = f", with {', '.join(switches)} on" if switches else ""
+        return passes(f"a second run gives the same weights{how}", first, again)
     return fails(
         "a second run with the same seed gives different weights",
         first,
@@ -215,6 +226,39 @@ def _resumes(given: JudgeInput) -> Judgement:
     )
 
 
+def _data(given: JudgeInput) -> Judgement:
+    workers, has_pipeline = given["framework.data_workers"], given["framework.has_pipeline"]
+    by_workers = f"a PyDataset with {workers} workers"
+    if not given["framework.workers_met"]:
+        return fails(
+            f"{by_workers} makes one batch after another",
+            "two batches at the same time",
+            "one batch at a time",
+            "this release of Keras starts no worker threads",
+            _AGAIN,
+        )
+    differences = {by_workers: given["framework.workers_difference"]}
+    if has_pipeline:
+        differences["a tf.data pipeline"] = given["framework.pipeline_difference"]
+    for source, difference in differences.items():
+        if not (is_number(difference) and difference <= DATA_DIFFERENCE.value):
+            return fails(
+                f"training with {source} gives other weights than training with the same batches "
+                "made one by one",
+                DATA_DIFFERENCE.value,
+                differences,
+                "batches are lost, repeated or in another order in this combination of packages",
+                _AGAIN,
+            )
+    untested = "" if has_pipeline else "; tf.data is not tested, because TensorFlow is not locked"
+    return passes(
+        f"training with {' and '.join(differences)} gives the same weights as with batches made "
+        f"one by one{untested}",
+        DATA_DIFFERENCE.value,
+        differences,
+    )
+
+
 JUDGES = {
     "J01": _device,
     "J02": _products,
@@ -224,4 +268,6 @@ JUDGES = {
     "J06": _precision,
     "J07": _repeats,
     "J08": _resumes,
+    "J09": _data,
+    "J10": judge_memory_settings,
 }

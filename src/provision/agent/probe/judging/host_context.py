@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from ..checks.host import CLOCK_SKEW, KERNEL_FLOOR
+from ..instructions import AVX, avx_packages
 from ..model import Judgement
 from ..observing.variables import HARMFUL_VARIABLES, HUB_PACKAGES
 from .judgement import JudgeInput, fails, format_list, passes, skipped, unknown, warns
@@ -175,8 +176,27 @@ def _answer(given: JudgeInput) -> Judgement:
     )
 
 
+def _instructions(given: JudgeInput) -> Judgement:
+    missing = given["host.missing_instructions"]
+    names = ", ".join(avx_packages(given.expected.packages, given.expected.platform))
+    if missing is None:
+        return unknown("the processor's instructions are unknown: /proc/cpuinfo lists none")
+    if not missing:
+        return passes(f"the processor has AVX instructions, required by {names}", AVX, AVX)
+    return fails(
+        f"this processor has no AVX instructions, required by {names}",
+        AVX,
+        missing,
+        "the processor is old, or the virtual machine hides its instructions; importing "
+        'TensorFlow then ends the process with "Illegal instruction" and no other message',
+        "use a different machine type, select the host's CPU type in the hypervisor (QEMU: -cpu "
+        "host), or build the package without AVX",
+    )
+
+
 JUDGES = {
     "H03": _kernel,
+    "H13": _instructions,
     "H09": _clock,
     "H11": _place,
     "W02": _login_shell,

@@ -126,7 +126,12 @@ _SYMPTOMS: tuple[tuple[str, str, str], ...] = (
         "give the machine or container more memory",
     ),
     (
-        r"SIGSEGV|Segmentation fault|SIGABRT|SIGILL",
+        r"SIGILL|Illegal instruction|AVX instructions are required",
+        "a package uses processor instructions that this processor does not have; H13 reports AVX, which TensorFlow and jax need",
+        "use a different machine type, or select the host's CPU type in the hypervisor; or install a build for older processors",
+    ),
+    (
+        r"SIGSEGV|Segmentation fault|SIGABRT",
         "native code crashed, because extensions do not match each other, or this machine lacks CPU instructions that they need",
         "recreate the environment from the lock; check the end of the stage's log for the library that crashed",
     ),

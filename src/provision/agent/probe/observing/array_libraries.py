@@ -38,6 +38,10 @@ class ArrayLibrary(Protocol):
         """Return the bytes that the library may take of the card; None if it does not say."""
         ...
 
+    def memory_growth(self) -> list[bool | None] | None:
+        """Return whether each card's memory is taken as needed; None if it is no such setting."""
+        ...
+
     def multiplication(self, size: int) -> Callable[[], None]:
         """Return a function that multiplies two bf16 matrices some times, and waits for the end."""
         ...
@@ -92,6 +96,10 @@ class JaxArrays:
 
         stats = jax.devices()[0].memory_stats() or {}
         return stats.get("bytes_limit")
+
+    def memory_growth(self) -> list[bool | None] | None:
+        """Return None: jax has variables for this, and no setting."""
+        return None
 
     def multiplication(self, size: int) -> Callable[[], None]:
         """Return a function that multiplies two bf16 matrices some times, and waits for the end."""
@@ -166,6 +174,13 @@ class TensorFlowArrays:
     def memory_limit(self) -> int | None:
         """Return None: TensorFlow does not say how much memory it may take."""
         return None
+
+    def memory_growth(self) -> list[bool | None] | None:
+        """Return tf.config's memory growth of each card; None (of a card) if it is not set."""
+        import tensorflow
+
+        cards = tensorflow.config.list_physical_devices("GPU")
+        return [tensorflow.config.experimental.get_memory_growth(card) for card in cards]
 
     def multiplication(self, size: int) -> Callable[[], None]:
         """Return a function that multiplies two bf16 matrices some times, and waits for the end."""

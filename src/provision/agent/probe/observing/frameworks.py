@@ -6,14 +6,27 @@ import os
 
 from ..context import ObserverContext
 from ..model import Readings
-from ..proofs.frameworks import prepare_framework
+from ..proofs.frameworks import (
+    MEMORY_VARIABLES,
+    prepare_framework,
+    require_backend_instructions,
+)
 from .array_libraries import held_bytes, library_of, multiplied_tflops, product_errors
 
 
 def _device(context: ObserverContext) -> Readings:
+    require_backend_instructions(context.expected, context.root)
+    name = context.expected.backend
+    # Read before `prepare_framework` sets them for the checks.
+    variables = {
+        f"framework.memory_env.{variable}": context.environ.get(variable)
+        for variable in MEMORY_VARIABLES[name]
+    }
     prepare_framework(os.environ, context.expected)
-    readings = library_of(context).device()
-    return {"framework.name": context.expected.backend, **readings}
+    device = library_of(context).device()
+    if context.expected.gpu_type is None:
+        device["framework.why"] = None  # why it uses no GPU is of no interest
+    return {"framework.name": name, **variables, **device}
 
 
 def _products(context: ObserverContext) -> Readings:
@@ -39,9 +52,18 @@ def _speed(context: ObserverContext) -> Readings:
     return {"framework.speed_tflops": multiplied_tflops(library)}
 
 
+def _memory_settings(context: ObserverContext) -> Readings:
+    library = library_of(context)
+    return {
+        "framework.memory_growth": library.memory_growth(),
+        "framework.memory_limit_bytes": library.memory_limit(),
+    }
+
+
 OBSERVERS = {
     "J01": _device,
     "J02": _products,
     "J03": _memory,
     "J04": _speed,
+    "J10": _memory_settings,
 }

@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 
 from ..context import ObserverContext
+from ..instructions import AVX, cpu_flags, read_cpuinfo
 from ..model import Readings
 from ..text_files import find_number, read_text
 from . import credentials, folders, host_context
@@ -75,22 +76,24 @@ def _cpu(context: ObserverContext) -> Readings:
         len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     )
     quota = cpu_quota(context.root)
-    fields = _cpuinfo(context.root)
-    flags = (fields.get("flags") or fields.get("Features") or "").split()
+    flags = cpu_flags(context.root)
     return {
         "host.cpu_affinity": affinity,
         "host.cpu_quota": quota,
         "host.cpus": affinity if quota is None else min(float(affinity), quota),
-        "host.cpu_model": fields.get("model name") or platform.processor() or None,
+        "host.cpu_model": read_cpuinfo(context.root).get("model name")
+        or platform.processor()
+        or None,
         "host.cpu_flags": " ".join(flag for flag in _ISA_FLAGS if flag in flags),
     }
 
 
-def _cpuinfo(root: Path) -> dict[str, str]:
-    first = read_text(root / "proc/cpuinfo").split("\n\n")[0]
+def _instructions(context: ObserverContext) -> Readings:
+    flags = cpu_flags(context.root)
     return {
-        key.strip(): value.strip()
-        for key, _, value in (line.partition(":") for line in first.splitlines())
+        "host.missing_instructions": [name for name in (AVX,) if name not in flags]
+        if flags
+        else None
     }
 
 
@@ -271,6 +274,7 @@ OBSERVERS = {
     "H08": _open_files,
     "H10": _person,
     "H12": _limits,
+    "H13": _instructions,
     "W01": _declared_paths,
     "W03": folders.observe_folders,
     "E01": _harmful_variables,

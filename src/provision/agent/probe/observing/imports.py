@@ -10,6 +10,7 @@ from types import ModuleType
 
 from ...core.versions import UnreadableVersion, normalize_name, read_version
 from ..context import ObserverContext
+from ..instructions import TENSORFLOW, avx_packages, require_instructions
 from ..inventory import Distribution, active_distributions, find_distributions, modules_to_import
 from ..model import Readings
 
@@ -23,6 +24,7 @@ def _import_package(context: ObserverContext) -> Readings:
         )
     if name not in dists:
         raise ModuleNotFoundError(f"the package {name} is not installed for this interpreter")
+    require_instructions(_needing_avx(context, name), context.root)
     modules = {module: import_module(module) for module in modules_to_import(dists[name])}
     return {
         f"_imported.{name}": list(modules),
@@ -38,6 +40,16 @@ def _import_package(context: ObserverContext) -> Readings:
             None,
         ),
     }
+
+
+def _needing_avx(context: ObserverContext, name: str) -> list[str]:
+    """Return the TensorFlow that an import loads; jaxlib reports missing instructions itself."""
+    expected = context.expected
+    imports_tensorflow = name in TENSORFLOW or (
+        name in ("keras", "tf-keras") and expected.backend in ("", "tensorflow")
+    )
+    packages = avx_packages(expected.packages, expected.platform) if imports_tensorflow else []
+    return [package for package in packages if package in TENSORFLOW]
 
 
 def _elsewhere(dist: Distribution, modules: Iterable[ModuleType]) -> list[str]:

@@ -9,10 +9,23 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ..expectations import Expectations
+from ..instructions import avx_packages, require_instructions
 
 STEPS, SAVE_AT, BATCH, SEED = 40, 20, 8, 20
 HALF_TYPES = {"bf16": "bfloat16", "fp16": "float16"}
 _DETERMINISTIC = "--xla_gpu_deterministic_ops=true"
+MEMORY_VARIABLES = {
+    "tensorflow": ("TF_FORCE_GPU_ALLOW_GROWTH",),
+    "jax": (
+        "XLA_PYTHON_CLIENT_ALLOCATOR",
+        "XLA_PYTHON_CLIENT_MEM_FRACTION",
+        "XLA_CLIENT_MEM_FRACTION",
+        "XLA_PYTHON_CLIENT_PREALLOCATE",
+    ),
+}
+"""Variables that decide how much memory of a GPU a library takes in advance
+(tensorflow/core/common_runtime/gpu/gpu_bfc_allocator.cc; jaxlib/xla_client.py).
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +40,8 @@ class FrameworkOutcome:
     dtype: str
     platform: str
     steps: int
+    determinism: dict[str, bool]
+    """The switches for deterministic kernels, as the library reports them."""
 
 
 class FrameworkRun(Protocol):
@@ -55,6 +70,21 @@ def prepare_framework(
     flags = environ.get("XLA_FLAGS", "")
     if deterministic and _DETERMINISTIC not in flags:
         environ["XLA_FLAGS"] = f"{flags} {_DETERMINISTIC}".strip()
+
+
+def require_backend_instructions(expected: Expectations, root: Path) -> None:
+    """Raise MissingInstructionsError if importing the backend would end the process."""
+    if expected.backend != "torch":
+        require_instructions(avx_packages(expected.packages, expected.platform), root)
+
+
+def xla_determinism(environ: Mapping[str, str], expected: Expectations) -> dict[str, bool]:
+    """Return whether XLA was started with deterministic GPU kernels; {} without a GPU."""
+    if expected.gpu_type is None:
+        return {}
+    # XLA aborts on a flag that it does not have, so a flag that is set is in effect.
+    flags = environ.get("XLA_FLAGS", "").split()
+    return {"xla_gpu_deterministic_ops": _DETERMINISTIC in flags}
 
 
 def arrays_hash(arrays: Mapping[str, Any]) -> str:

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 from ..expectations import Expectations
-from .frameworks import BATCH, HALF_TYPES, SAVE_AT, SEED, STEPS, FrameworkOutcome
+from .frameworks import (
+    BATCH,
+    HALF_TYPES,
+    SAVE_AT,
+    SEED,
+    STEPS,
+    FrameworkOutcome,
+    xla_determinism,
+)
 from .recipe import EXAMPLES, VOCABULARY, SequenceDataset
 
 CHECKPOINT_FILES = ("weights.npz", "state.json")
@@ -22,7 +31,7 @@ class JaxRun:
     def __init__(self, expected: Expectations, folder: Path) -> None:
         import jax
 
-        self.folder = folder
+        self.expected, self.folder = expected, folder
         self.precision = expected.training.precision
         if (matmul := _MATMUL.get(self.precision)) is not None:
             jax.config.update("jax_default_matmul_precision", matmul)
@@ -53,6 +62,7 @@ class JaxRun:
             dtype,
             str(device.platform),
             start + len(losses),
+            xla_determinism(os.environ, self.expected),
         )
 
     def _step(

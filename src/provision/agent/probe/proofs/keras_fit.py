@@ -3,38 +3,36 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from ..expectations import Expectations
-from .frameworks import BATCH, SAVE_AT, SEED, STEPS, FrameworkOutcome
+from .frameworks import BATCH, SAVE_AT, SEED, STEPS, FrameworkOutcome, xla_determinism
+from .keras_data import CLASSES, SIDE, examples_of, make_dataset
 
 CHECKPOINT_FILES = ("model.keras", "state.json")
-_SIDE, _CLASSES, _EXAMPLES, _RATE = 16, 4, 104, 7e-3
+_RATE = 7e-3
 _POLICIES = {"bf16": "mixed_bfloat16", "fp16": "mixed_float16"}
+Feed = Callable[[int, int], Any]
+"""Makes the data of the steps from one (included) to another (left out), counted from 0."""
 
 
 class KerasRun:
-    """A network that learns in which quarter of a picture the bright patch is."""
+    """A network that learns in which quarter of a picture the bright patch is.
+
+    `halfway` has its weights at the step of the checkpoint.
+    """
 
     def __init__(self, expected: Expectations, folder: Path) -> None:
         import keras
 
         keras.utils.set_random_seed(SEED)
-        if expected.backend == "tensorflow":
-            import tensorflow
-
-            tensorflow.config.experimental.enable_op_determinism()
-            tensorflow.config.experimental.enable_tensor_float_32_execution(
-                expected.training.precision == "tf32"
-            )
-        if expected.backend == "jax" and expected.training.precision == "fp32":
-            import jax
-
-            jax.config.update("jax_default_matmul_precision", "highest")
+        self.expected, self.folder = expected, folder
+        self.halfway: dict[str, Any] = {}
+        self._prepare_backend()
         keras.config.set_dtype_policy(_POLICIES.get(expected.training.precision, "float32"))
-        self.folder = folder
-        self.workers = expected.training.dataloader_workers
         self.model = _model()
 
     def train(self, resume_from: Path | None = None) -> FrameworkOutcome:
@@ -42,31 +40,76 @@ class KerasRun:
         start = self._restore(resume_from) if resume_from else 0
         losses: list[float] = []
         if not resume_from:
-            losses += self._fit(0, SAVE_AT)
+            losses += self.fit(0, SAVE_AT)
+            self.halfway = self.weights()
             self._save(SAVE_AT)
-        losses += self._fit(start or SAVE_AT, STEPS)
-        # A loaded model counts its layers anew, so their names are not compared.
-        names = [f"{index} {weight.name}" for index, weight in enumerate(self.model.weights)]
+        losses += self.fit(start or SAVE_AT, STEPS)
         layer = next(layer for layer in self.model.layers if layer.weights)
         return FrameworkOutcome(
             tuple(losses),
-            dict(zip(names, self.model.get_weights(), strict=True)),
+            self.weights(),
             str(layer.compute_dtype),
             platform_of(self.model.weights[0].value),
             start + len(losses),
+            self._determinism(),
         )
 
-    def _fit(self, first: int, last: int) -> list[float]:
+    def fit(self, first: int, last: int, feed: Feed | None = None) -> list[float]:
+        """Train some steps and return their losses, by default with batches made one by one."""
         import keras
 
         means = [0.0]
         note = keras.callbacks.LambdaCallback(
             on_train_batch_end=lambda _step, logs: means.append(float(logs["loss"]))
         )
-        batches = _batches(first, last, self.workers)
+        batches = (feed or make_dataset)(first, last)
         self.model.fit(batches, shuffle=False, verbose=0, callbacks=[note])
         # fit reports the mean since the start of the epoch.
         return [step * means[step] - (step - 1) * means[step - 1] for step in range(1, len(means))]
+
+    def build_losses(self) -> None:
+        """Build what `fit` would otherwise build with the first batch of the data.
+
+        With workers of a PyDataset, jax and torch then begin with the second batch and end with
+        the first one (Keras 3.15; keras-team/keras#20394).
+        """
+        self.model.test_on_batch(*examples_of(0, BATCH))
+
+    def weights(self) -> dict[str, Any]:
+        """Return the weights by position and name."""
+        # A loaded model counts its layers anew, so their names are not compared.
+        names = [f"{index} {weight.name}" for index, weight in enumerate(self.model.weights)]
+        return dict(zip(names, self.model.get_weights(), strict=True))
+
+    def _prepare_backend(self) -> None:
+        precision, backend = self.expected.training.precision, self.expected.backend
+        if backend == "tensorflow":
+            import tensorflow
+
+            experimental = tensorflow.config.experimental
+            experimental.enable_op_determinism()
+            experimental.enable_tensor_float_32_execution(precision == "tf32")
+        if backend == "jax" and precision == "fp32":
+            import jax
+
+            jax.config.update("jax_default_matmul_precision", "highest")
+        if backend == "torch" and self.expected.gpu_type is not None:
+            import torch
+
+            torch.use_deterministic_algorithms(True, warn_only=True)
+
+    def _determinism(self) -> dict[str, bool]:
+        backend = self.expected.backend
+        if backend == "tensorflow":
+            # tf.config has no function that reads it.
+            from tensorflow.python.framework import config
+
+            return {"op_determinism": bool(config.is_op_determinism_enabled())}
+        if backend == "torch" and self.expected.gpu_type is not None:
+            import torch
+
+            return {"deterministic_algorithms": torch.are_deterministic_algorithms_enabled()}
+        return xla_determinism(os.environ, self.expected) if backend == "jax" else {}
 
     def _save(self, number: int) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -99,44 +142,13 @@ def _model() -> Any:
 
     model = keras.Sequential(
         [
-            layers.Input((_SIDE, _SIDE, 1)),
+            layers.Input((SIDE, SIDE, 1)),
             layers.Conv2D(8, 3, activation="relu"),
             layers.MaxPooling2D(2),
             layers.Flatten(),
-            layers.Dense(_CLASSES, dtype="float32"),
+            layers.Dense(CLASSES, dtype="float32"),
         ]
     )
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     model.compile(optimizer=keras.optimizers.Adam(_RATE), loss=loss)
     return model
-
-
-def _batches(first: int, last: int, workers: int) -> Any:
-    import keras
-
-    class Pictures(keras.utils.PyDataset):  # type: ignore[misc]
-        """Noise with a bright patch in one quarter, which is the label."""
-
-        def __len__(self) -> int:
-            return last - first
-
-        def __getitem__(self, index: int) -> tuple[Any, Any]:
-            return pictures_of((first + index) * BATCH)
-
-    return Pictures(workers=max(workers, 1), use_multiprocessing=False)
-
-
-def pictures_of(first: int) -> tuple[Any, Any]:
-    """Return a batch of pictures and the quarters with their bright patch."""
-    import numpy
-
-    pictures, quarters = [], []
-    for number in range(first, first + BATCH):
-        draw = numpy.random.default_rng(number % _EXAMPLES)
-        picture, quarter = draw.normal(0, 0.3, (_SIDE, _SIDE, 1)), number % _CLASSES
-        row, column = divmod(quarter, 2)
-        half = _SIDE // 2
-        picture[row * half : (row + 1) * half, column * half : (column + 1) * half] += 1
-        pictures.append(picture.astype("float32"))
-        quarters.append(quarter)
-    return numpy.stack(pictures), numpy.array(quarters)
