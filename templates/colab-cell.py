@@ -15,9 +15,12 @@ class _ProvisionStopped(Exception):
 
 
 def _provision_token():
+    import contextlib
     import importlib
 
-    importlib.import_module("google.colab.auth").authenticate_user()
+    # Another kernel has the credentials of its machine.
+    with contextlib.suppress(ImportError):
+        importlib.import_module("google.colab.auth").authenticate_user()
     google_auth = importlib.import_module("google.auth")
     transport = importlib.import_module("google.auth.transport.requests")
     credentials, _ = google_auth.default(scopes=["https://www.googleapis.com/auth/devstorage.read_write"])
@@ -32,13 +35,16 @@ def _provision_request(address):
 
     # GitHub's API returns a file itself for this type; other servers ignore it.
     headers = {"Accept": "application/vnd.github.raw+json, */*"}
-    if address.startswith("gs://"):
-        bucket, _, name = address[len("gs://") :].partition("/")
-        emulator = os.environ.get("STORAGE_EMULATOR_HOST")
-        if not emulator:
-            headers["Authorization"] = f"Bearer {_provision_token()}"
-        address = f"{emulator or 'https://storage.googleapis.com'}/storage/v1/b/{bucket}/o/{urllib.parse.quote(name, safe='')}?alt=media"
-    return urllib.request.Request(address, headers=headers)
+    if not address.startswith("gs://"):
+        return urllib.request.Request(address, headers=headers)
+    bucket, _, name = address[len("gs://") :].partition("/")
+    emulator = os.environ.get("STORAGE_EMULATOR_HOST")
+    url = f"{emulator or 'https://storage.googleapis.com'}/storage/v1/b/{bucket}/o/{urllib.parse.quote(name, safe='')}?alt=media"
+    request = urllib.request.Request(url)
+    if not emulator:
+        # A redirect does not get the token.
+        request.add_unredirected_header("Authorization", f"Bearer {_provision_token()}")
+    return request
 
 
 def _provision_fetch(address, whole_s=600):
@@ -49,7 +55,7 @@ def _provision_fetch(address, whole_s=600):
     try:
         request = _provision_request(address)
     except Exception as error:  # noqa: BLE001
-        return b"", f"no access to Google Cloud ({type(error).__name__}): allow it in the dialog that opens"
+        return b"", f"no access to Google Cloud ({type(error).__name__}): in Colab, allow it in the dialog that opens"
 
     def fetch():
         try:

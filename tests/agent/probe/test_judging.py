@@ -723,7 +723,10 @@ def test_an_import_that_raises_fails_with_its_own_words(
 def test_a_folder_of_drive_that_is_absent_has_its_own_fix(
     document: Callable[..., dict[str, Any]],
 ) -> None:
-    for path, fix in (("/content/drive/MyDrive/d", "allow the cell to mount"), ("/d", "create the")):
+    for path, fix in (
+        ("/content/drive/MyDrive/d", "allow the cell to mount"),
+        ("/d", "create the"),
+    ):
         expected = parse_expectations(document(paths={"data": path}))
         assert judge_one("W01", expected, {"path.data.state": "absent"}).fix.startswith(fix)
 

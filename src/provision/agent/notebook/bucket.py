@@ -22,13 +22,14 @@ def write_object(address: str, content: bytes) -> None:
     bucket, _, name = address.removeprefix("gs://").partition("/")
     # As Google's clients do: an emulator gets no credentials.
     emulator = os.environ.get("STORAGE_EMULATOR_HOST")
-    headers = {"Content-Type": "application/json"}
-    if not emulator:
-        headers["Authorization"] = f"Bearer {_fetch_token()}"
     query = urllib.parse.urlencode({"uploadType": "media", "name": name})
     server = emulator or "https://storage.googleapis.com"
     url = f"{server}/upload/storage/v1/b/{bucket}/o?{query}"
+    headers = {"Content-Type": "application/json"}
     request = urllib.request.Request(url, content, headers, method="POST")
+    if not emulator:
+        # A redirect does not get the token.
+        request.add_unredirected_header("Authorization", f"Bearer {_fetch_token()}")
     try:
         with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:
             answer.read()

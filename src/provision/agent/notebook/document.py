@@ -24,7 +24,7 @@ SCHEMA = "provision.agent.notebook/1"
 _PACKAGE = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 _SECRET = re.compile(r"[^\r\n\0]{1,200}")
 _FOLDER = re.compile(r"(/(?!\.\.?(/|$))[^/ \r\n\0]+)+")
-_REPORT = re.compile(r"(gs:/)?(/(?!\.\.?(/|$))[^/\r\n\0]+)+")
+_REPORT = re.compile(r"gs://[a-z0-9][a-z0-9._-]+/[^\r\n\0]+|(/(?!\.\.?(/|$))[^/\r\n\0]+)+")
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,8 @@ from provision.targets.colab.rendered_files import (
 from provision.targets.context import TargetContext, refuse_untestable_gpu
 
 _MAX_FILE_BYTES = 64 * 2**20
+_MAX_PAYLOAD_BYTES = 2**28
+"""As in the cell, which reads no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,7 @@ def observe_payload(observed: ColabObservation, reader: Reader, fetch: FetchFile
     """
     files = observed.rendered
     if files.payload_object:
-        content = reader.cloud().object(files.payload_object, _MAX_FILE_BYTES)
+        content = reader.cloud().object(files.payload_object, _MAX_PAYLOAD_BYTES)
         is_there = content is not None and hashlib.sha256(content).hexdigest() == files.sha256
         return "" if is_there else f"it is not in {files.payload_object}"
     if not files.github_addresses:
@@ -98,7 +100,7 @@ def observe_payload(observed: ColabObservation, reader: Reader, fetch: FetchFile
     why = ""
     for address in files.github_addresses:
         try:
-            content = fetch(address, _MAX_FILE_BYTES, reader.environment())
+            content = fetch(address, _MAX_PAYLOAD_BYTES, reader.environment())
         except NetworkError as error:
             why = why or f"{error.what}: {error.why}"
             continue
