@@ -238,6 +238,12 @@ def test_a_payload_in_the_repository_is_checked_where_the_cell_fetches_it(home: 
         assert there.operation is Operation.KEEP
         assert not any("commit and push" in note for note in there.notes)
     assert not any(isinstance(effect, UploadObjects) for effect in absent.effects)
+    system = RealSystem(home.bench.environment(UV_OFFLINE="1"))
+    told = (lambda *_: None, list[str]().append)
+    (pending,) = apply(home.loaded, ("colab",), ApplyOptions(), system, *told).pending
+    assert pending.summary.notebook is not None
+    note = pending.summary.notebook.payload_note
+    assert note == push.replace("HTTP 404", "the network is disabled")
 
 
 def test_a_public_file_is_read_without_credentials(tmp_path: Path) -> None:

@@ -111,6 +111,8 @@ def print_as_text(applied: ApplyResult, loaded: LoadedSpec, *, verbose: bool) ->
                 notebook.link,
                 (notebook.report_uri, notebook.report_path),
             )
+            if notebook.payload_note:
+                print_prose_row("first", notebook.payload_note)
 
 
 def _print_pending_instance(

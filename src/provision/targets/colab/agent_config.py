@@ -16,9 +16,9 @@ from provision.facts import Facts
 from provision.facts.lazy_tables import load_colab_packages
 from provision.facts.schema_platforms import ColabRuntime
 from provision.kinds.colab import find_shape
-from provision.kinds.drive import find_mount, to_mounted_paths
+from provision.kinds.drive import to_mounted_paths
 from provision.targets.colab.file_names import get_colab_target
-from provision.targets.colab.locations import get_report_location
+from provision.targets.colab.locations import get_drive_mount, get_report_location
 from provision.targets.context import TargetContext
 from provision.targets.install_request import build_install_request, with_own_wheels
 
@@ -57,6 +57,7 @@ def build_agent_config(
         **document,
         "install": with_own_wheels(document["install"], context),
         "nonce": nonce,
+        "drive": None if runtime else get_drive_mount(context),
         "report": None if runtime else get_report_location(context, nonce),
         "expectations": {**document["expectations"], "nonce": nonce},
     }
@@ -114,7 +115,6 @@ def _build_declaration(
         ),
         "env": dict(spec.env),
         "paths": to_mounted_paths(spec.paths),
-        "drive": find_mount(spec.paths),
         "secrets": {
             name: reference.colab for name, reference in spec.secrets.items() if reference.colab
         },

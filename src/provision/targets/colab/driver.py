@@ -35,7 +35,7 @@ from provision.targets.colab.observation import (
     observe_folder,
     observe_payload,
 )
-from provision.targets.colab.planning import plan_file_removals, plan_files
+from provision.targets.colab.planning import PUSH_NOTE, plan_file_removals, plan_files
 from provision.targets.colab.records import NotebookRecord, SessionRecord
 from provision.targets.colab.verification import (
     plan_session_stops,
@@ -201,7 +201,7 @@ class ColabDriver(Driver[ColabObservation]):
         context: TargetContext,
         state: State,
         reader: Reader,
-        actions: Sequence[Action],  # noqa: ARG002
+        actions: Sequence[Action],
     ) -> TargetSummary:
         """Return the notebook, and the session that was kept running."""
         record = NotebookRecord.find(state, context.address)
@@ -210,7 +210,9 @@ class ColabDriver(Driver[ColabObservation]):
         if record is not None:
             link = build_colab_link(context.folder.parent / record.notebook, reader)
             places = split_report_location(record.report)
-            summary = NotebookSummary(record.notebook, record.nonce, link, *places)
+            notes = (note for action in actions for note in action.notes)
+            push = next((note for note in notes if note.startswith(PUSH_NOTE)), "")
+            summary = NotebookSummary(record.notebook, record.nonce, link, *places, push)
         return TargetSummary(
             notebook=summary, session=session.session if session is not None else ""
         )

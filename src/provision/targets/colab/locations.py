@@ -15,6 +15,12 @@ REPORT_FOLDER = f"{MY_DRIVE}/provision"
 _NONCE_DIGITS = 12
 
 
+def get_drive_mount(context: TargetContext) -> str | None:
+    """Return where the cell mounts Drive; None if no path is on it, or nobody can allow it."""
+    is_allowed = get_colab_target(context).via == "browser"
+    return find_mount(context.spec.paths) if is_allowed else None
+
+
 def get_report_location(context: TargetContext, nonce: str) -> str | None:
     """Return the object or the file on Drive that the cell copies its report to; None for neither.
 
@@ -25,7 +31,7 @@ def get_report_location(context: TargetContext, nonce: str) -> str | None:
         return None
     if target.bucket is not None:
         return f"{get_bucket_folder(context, nonce)}report.json"
-    if find_mount(context.spec.paths) is not None:
+    if get_drive_mount(context) is not None:
         return f"{REPORT_FOLDER}/{stem}-{nonce[:_NONCE_DIGITS]}.report.json"
     return None
 

@@ -28,6 +28,8 @@ from provision.targets.colab.records import NotebookRecord, SessionRecord
 from provision.targets.colab.rendered_files import RenderedFiles
 from provision.targets.context import TargetContext
 
+PUSH_NOTE = "payload: commit and push"
+"""Beginning of the note that the cell cannot fetch its payload from the repository yet."""
 _MAX_NAMED = 5
 """Packages that a plan names one by one. Our choice."""
 
@@ -162,7 +164,7 @@ def _payload_notes(observed: ColabObservation) -> Iterator[str]:
     elif files.github_addresses:
         yield f"payload: the cell fetches it from {files.url}"
         if observed.unreachable:
-            yield f"payload: commit and push {files.payload_name}: {observed.unreachable}"
+            yield f"{PUSH_NOTE} {files.payload_name}: {observed.unreachable}"
     if files.report:
         yield f"report: the cell copies it to {files.report}"
 
