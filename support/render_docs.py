@@ -97,8 +97,9 @@ LocalTarget: {kind: local, manager: uv, kernel: true, gpu: L4, cuda: "12.8", pat
   /data/small}, requires: {ram: 8GiB},
   env: {HF_HOME: /data/hf}, secrets: {HF_TOKEN: {env: MY_HF_TOKEN}}, training: {batch_size: 1}}
 ColabTarget:
-  {kind: colab, runtime: "2026.07", via: browser, isolation: system, shape: high, gpu: T4, cuda:
-  "12.8", paths: {data: /content/data}, requires: {ram: 8GiB},
+  {kind: colab, runtime: "2026.07", via: browser, isolation: system, shape: high,
+  bucket: gs://my-bucket/provision, payload: bucket, gpu: T4, cuda: "12.8",
+  paths: {data: /content/data}, requires: {ram: 8GiB},
   env: {HF_HOME: /content/hf}, secrets: {HF_TOKEN: {colab: MY_TOKEN}}, training: {precision: fp16}}
 ColabEnterpriseTarget:
   {kind: colab-enterprise, project: my-project, region: us-central1, machine_type: g2-standard-8,

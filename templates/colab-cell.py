@@ -14,15 +14,52 @@ class _ProvisionStopped(Exception):
         return [str(self)]
 
 
+def _provision_token():
+    import contextlib
+    import importlib
+
+    # Another kernel has the credentials of its machine.
+    with contextlib.suppress(ImportError):
+        importlib.import_module("google.colab.auth").authenticate_user()
+    google_auth = importlib.import_module("google.auth")
+    transport = importlib.import_module("google.auth.transport.requests")
+    credentials, _ = google_auth.default(scopes=["https://www.googleapis.com/auth/devstorage.read_write"])
+    credentials.refresh(transport.Request())
+    return credentials.token
+
+
+def _provision_request(address):
+    import os
+    import urllib.parse
+    import urllib.request
+
+    # GitHub's API returns a file itself for this type; other servers ignore it.
+    headers = {"Accept": "application/vnd.github.raw+json, */*"}
+    if not address.startswith("gs://"):
+        return urllib.request.Request(address, headers=headers)
+    bucket, _, name = address[len("gs://") :].partition("/")
+    emulator = os.environ.get("STORAGE_EMULATOR_HOST")
+    url = f"{emulator or 'https://storage.googleapis.com'}/storage/v1/b/{bucket}/o/{urllib.parse.quote(name, safe='')}?alt=media"
+    request = urllib.request.Request(url)
+    if not emulator:
+        # A redirect does not get the token.
+        request.add_unredirected_header("Authorization", f"Bearer {_provision_token()}")
+    return request
+
+
 def _provision_fetch(address, whole_s=600):
     import threading
     import urllib.request
 
     content, why = [], [f"no complete response within {whole_s} s"]
+    try:
+        request = _provision_request(address)
+    except Exception as error:  # noqa: BLE001
+        return b"", f"no access to Google Cloud ({type(error).__name__}): in Colab, allow it in the dialog that opens"
 
     def fetch():
         try:
-            with urllib.request.urlopen(address, timeout=60) as answer:
+            with urllib.request.urlopen(request, timeout=60) as answer:
                 content.append(answer.read(2**28))
         except (OSError, ValueError) as error:
             why[0] = error
@@ -31,27 +68,39 @@ def _provision_fetch(address, whole_s=600):
     thread = threading.Thread(target=fetch, daemon=True)
     thread.start()
     thread.join(whole_s)
-    if not content:
-        raise _ProvisionStopped(f"provision: cannot fetch {address}: {why[0]}\n  nothing was changed; run this cell again when the address is reachable")
-    return content[0]
+    return (content[0], "") if content else (b"", str(why[0]))
+
+
+def _provision_is_payload(content):
+    import hashlib
+
+    return hashlib.sha256(content).hexdigest() == ABOUT["payload_sha256"]
+
+
+def _provision_fetch_payload():
+    problems = []
+    for address in ABOUT["payload_urls"]:
+        content, why = _provision_fetch(address)
+        if _provision_is_payload(content):
+            return content
+        problems.append(f"{address}: {why or 'this file is not the payload of this cell'}")
+    help_lines = ["nothing was changed; run this cell again when the payload can be fetched", f"or render the cell again: {ABOUT['make_again']}"]
+    raise _ProvisionStopped("\n  ".join(["provision: cannot fetch the payload of this cell", *problems, *help_lines, f"or {ABOUT['embed']}"]))
 
 
 def _provision_payload():
     import base64
-    import hashlib
     import lzma
 
-    if ABOUT["payload_url"]:
-        damaged = f"the file at {ABOUT['payload_url']} is not the payload of this cell"
-        content = _provision_fetch(ABOUT["payload_url"])
-    else:
-        damaged = "this cell was edited or is incomplete: its payload does not match its digest"
-        try:
-            content = lzma.decompress(base64.b85decode("".join(ABOUT["payload"])))
-        except (ValueError, TypeError, lzma.LZMAError):
-            content = b""
-    if hashlib.sha256(content).hexdigest() != ABOUT["payload_sha256"]:
-        raise _ProvisionStopped(f"provision: {damaged}\n  nothing was changed; render the cell again: {ABOUT['make_again']}")
+    if ABOUT["payload_urls"]:
+        return _provision_fetch_payload()
+    try:
+        content = lzma.decompress(base64.b85decode("".join(ABOUT["payload"])))
+    except (ValueError, TypeError, lzma.LZMAError):
+        content = b""
+    if not _provision_is_payload(content):
+        damaged = "provision: this cell was edited or is incomplete: its payload does not match its digest"
+        raise _ProvisionStopped(f"{damaged}\n  nothing was changed; render the cell again: {ABOUT['make_again']}")
     return content
 
 

@@ -243,7 +243,9 @@ class Spec(StrictModel):
     secrets: dict[EnvironmentName, SecretReference] = {}
     """Environment variables whose values are fetched on the device."""
     paths: dict[EnvironmentName, str] = {}
-    """Absolute paths of folders that must be writable; exported as PROVISION_PATH_<NAME>."""
+    """Absolute paths of folders that must be writable, or drive:/FOLDER for a folder of Google
+    Drive (Colab targets); exported as PROVISION_PATH_<NAME>.
+    """
     requires: MachineRequirements = MachineRequirements.model_construct()
     """Requirements for the machine."""
     code: Code | None = None

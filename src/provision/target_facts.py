@@ -11,6 +11,7 @@ from provision.facts.lazy_tables import load_models
 from provision.facts.memory import Workload
 from provision.field_types import parse_size
 from provision.kinds.base import Capacity, GpuSettings, Refusal, TargetFacts, TargetFields
+from provision.kinds.drive import is_on_drive
 from provision.spec import CARD_REQUIREMENTS, Spec, Training, TrainingModel, parse_parameter_count
 
 
@@ -130,9 +131,18 @@ def find_target_refusals(spec: Spec, name: str, facts: Facts) -> tuple[Refusal, 
             for number, package in enumerate(spec.packages)
             if not package.is_from_index
         ),
+        drive_routes=tuple(_drive_routes(spec, name)),
     )
     target = target_facts(spec, facts, name)
     return tuple(target.kind.refusals(target, fields, facts))
+
+
+def _drive_routes(spec: Spec, name: str) -> Iterator[Route]:
+    """Yield the folders of Google Drive among the paths that hold at a target."""
+    own = spec.targets[name].paths
+    for key, path in {**spec.paths, **own}.items():
+        if is_on_drive(path):
+            yield ("targets", name, "paths", key) if key in own else ("paths", key)
 
 
 def find_unlockable(spec: Spec) -> tuple[Refusal, ...]:

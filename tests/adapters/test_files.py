@@ -198,3 +198,27 @@ def test_a_file_that_is_written_is_not_another_one(tmp_path: Path) -> None:
     with pytest.raises(ExternalError) as caught:
         files.write(tmp_path / "foldr/x", "x", 0o600)
     assert "did you mean" not in caught.value.hint
+
+
+def test_a_folder_that_is_removed_in_the_background_is_out_of_the_way_at_once(
+    tmp_path: Path,
+) -> None:
+    envs = tmp_path / ".provision/envs"
+    for name in ("a/lib", "b/lib", ".doomed-c-1/lib"):
+        (envs / name).mkdir(parents=True)
+    files.remove_tree(envs / "a", in_background=True)
+    assert not (envs / "a").exists()
+    files.remove_tree(envs / "b", in_background=True)
+    files.remove_tree(envs / "absent", in_background=True)
+    files.await_removals()
+    assert list(envs.iterdir()) == []
+
+
+def test_what_an_interrupted_removal_left_goes_with_the_next_one(tmp_path: Path) -> None:
+    envs, outside = tmp_path / ".provision/envs", tmp_path / "elsewhere"
+    for folder in (envs / ".doomed-a-1/lib", envs / "b", outside / ".doomed-a-1", outside / "b"):
+        folder.mkdir(parents=True)
+    for folder in (envs, outside):
+        files.remove_tree(folder / "b")
+    assert list(envs.iterdir()) == []
+    assert [path.name for path in outside.iterdir()] == [".doomed-a-1"]

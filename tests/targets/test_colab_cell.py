@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 from IPython.core.inputtransformer2 import TransformerManager
 
 from provision.facts import Facts, load_facts
+from provision.sandbox.serve import serve
 from provision.targets.colab.cell import (
     build_payload,
     decode_payload,
@@ -99,15 +100,16 @@ def stub_payload(document: str = '{"env": {}}', code: str = STUB) -> bytes:
     )
 
 
-def stub_cell(payload: bytes, url: str = "") -> str:
+def stub_cell(payload: bytes, *urls: str) -> str:
     return render_cell(
         {
             "what": "a test",
             "make_again": "provision render spec.yaml",
             "payload_sha256": digest_payload(payload),
+            "embed": "put the payload into the cell: set `payload: embedded` on target colab",
         },
-        [] if url else encode_payload(payload),
-        url,
+        [] if urls else encode_payload(payload),
+        urls,
     )
 
 
@@ -468,19 +470,53 @@ def test_another_payload_at_that_address_is_refused(tmp_path: Path) -> None:
             tmp_path,
             PROVISION_CELL_BASE=str(tmp_path / "base"),
         )
-    assert "is not the payload of this cell" in done.stderr
-    assert "cannot fetch" in gone.stderr
-    assert "run this cell again when the address is reachable" in gone.stderr
+    assert "spec.payload: this file is not the payload of this cell" in done.stderr
+    assert "cannot fetch the payload of this cell" in gone.stderr
+    assert "other.payload: HTTP Error 404" in gone.stderr
+    assert "run this cell again when the payload can be fetched" in gone.stderr
+    assert "or put the payload into the cell: set `payload: embedded`" in gone.stderr
     assert not (tmp_path / "base").exists()
+
+
+def test_the_first_address_with_the_payload_is_taken(tmp_path: Path) -> None:
+    payload = stub_payload()
+    (tmp_path / "served").mkdir()
+    (tmp_path / "served/spec.payload").write_bytes(payload)
+    (tmp_path / "served/newer.payload").write_bytes(b"another")
+    base = str(tmp_path / "base")
+    with served(tmp_path / "served") as address:
+        urls = [f"{address}/{name}.payload" for name in ("newer", "absent", "spec")]
+        done = executed(stub_cell(payload, *urls), tmp_path, PROVISION_CELL_BASE=base)
+    assert json.loads(done.stdout)["members"]
+
+
+def test_a_payload_in_a_bucket_is_fetched(tmp_path: Path) -> None:
+    payload, address = stub_payload(), "gs://my-bucket/p q/n/spec.payload"
+    base = str(tmp_path / "base")
+    with serve(tmp_path / "sandbox") as running:
+        running.store.make_bucket("my-bucket")
+        running.store.put_object("my-bucket", "p q/n/spec.payload", payload)
+        server = {"STORAGE_EMULATOR_HOST": running.endpoints["storage"]}
+        done = executed(stub_cell(payload, address), tmp_path, PROVISION_CELL_BASE=base, **server)
+        gone = executed(
+            stub_cell(payload, f"{address}2"), tmp_path, PROVISION_CELL_BASE=base, **server
+        )
+    assert json.loads(done.stdout)["members"]
+    assert f"{address}2: HTTP Error 404" in gone.stderr
+    refused = executed(stub_cell(payload, address), tmp_path, PROVISION_CELL_BASE=base)
+    assert f"{address}: no access to Google Cloud (" in refused.stderr
 
 
 def test_a_cell_that_fetches_holds_an_address_in_place_of_the_payload(facts: Facts) -> None:
     made = render_files(place(), facts, url="https://example.com/spec.colab.payload")
     about = parse_about(made.cell)
     assert about is not None
-    assert (about["payload"], about["payload_url"]) == (
+    assert (about["payload"], about["payload_urls"]) == (
         [],
-        "https://example.com/spec.colab.payload",
+        ["https://example.com/spec.colab.payload"],
+    )
+    assert about["embed"] == (
+        "put the payload into the cell: provision render spec.yaml --target colab"
     )
     assert about["payload_sha256"] == digest_payload(made.merge_files({})["spec.colab.payload"])
     assert about["make_again"].endswith(" --payload-url https://example.com/spec.colab.payload")

@@ -705,6 +705,8 @@ ON_COLAB: dict[str, Any] = {
     "via": "colab-cli",
     "isolation": "venv",
     "shape": "high",
+    "bucket": "gs://my-bucket/p",
+    "payload": "repository",
 }
 
 

@@ -12,6 +12,7 @@ import os
 import shutil
 import stat
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -214,11 +215,12 @@ def move(path: Path, to: Path) -> None:
         path.replace(to)
 
 
-def remove_tree(path: Path) -> None:
+def remove_tree(path: Path, *, in_background: bool = False) -> None:
     """Remove a file, a link or a folder with its content; raises ExternalError.
 
     Links inside are removed, never followed. Below a folder `.provision`, nothing behind a link is
-    removed either, since it is not ours.
+    removed either, since it is not ours. With `in_background`, a folder is renamed at once, and a
+    thread removes its content: see `await_removals`.
     """
     with wrap_os_errors("remove", path):
         try:
@@ -226,12 +228,39 @@ def remove_tree(path: Path) -> None:
         except (FileNotFoundError, NotADirectoryError):
             return
         try:
-            _remove_entry(parent, path.name)
+            _doom_entry(parent, path.name)
+            if in_background:
+                _start_removal(os.dup(parent), path.name)
+                return
+            _remove_doomed(parent, path.name, sweep=PROVISION_FOLDER in path.parts)
         finally:
             os.close(parent)
 
 
-def _remove_entry(parent: int, name: str) -> None:
+_removals: list[threading.Thread] = []
+
+
+def await_removals() -> None:
+    """Wait until all removals in the background are done. May block for seconds."""
+    while _removals:
+        _removals.pop().join()
+
+
+def _start_removal(parent: int, name: str) -> None:
+    def remove() -> None:
+        try:
+            # What cannot be removed stays for the next command.
+            with contextlib.suppress(OSError):
+                _remove_doomed(parent, name, sweep=True)
+        finally:
+            os.close(parent)
+
+    _removals.append(threading.Thread(target=remove, name="removal"))
+    _removals[-1].start()
+
+
+def _doom_entry(parent: int, name: str) -> None:
+    """Remove a file or a link; rename a folder."""
     try:
         mode = os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode
     except FileNotFoundError:
@@ -241,9 +270,16 @@ def _remove_entry(parent: int, name: str) -> None:
         os.rename(name, f".doomed-{name}-{os.getpid()}", src_dir_fd=parent, dst_dir_fd=parent)
     elif mode:
         os.unlink(name, dir_fd=parent)
+
+
+def _remove_doomed(parent: int, name: str, *, sweep: bool) -> None:
+    """Remove what was renamed from a name; `sweep`: what other commands left as well."""
+    pattern, current = f".doomed-{glob.escape(name)}-*", f"-{os.getpid()}"
     for doomed in os.listdir(parent):
-        if fnmatch.fnmatchcase(doomed, f".doomed-{glob.escape(name)}-*"):
+        if fnmatch.fnmatchcase(doomed, pattern):
             shutil.rmtree(doomed, dir_fd=parent)
+        elif sweep and doomed.startswith(".doomed-") and not doomed.endswith(current):
+            shutil.rmtree(doomed, dir_fd=parent, ignore_errors=True)
 
 
 def _open_parent(path: Path) -> int:

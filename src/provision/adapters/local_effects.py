@@ -66,8 +66,8 @@ def perform(effect: local.LocalEffect, context: LocalContext, progress: Progress
             files.make_folder(path, mode)
         case local.MoveFile(path, destination):
             files.move(path, destination)
-        case local.RemoveTree(path):
-            files.remove_tree(path)
+        case local.RemoveTree(path, in_background):
+            files.remove_tree(path, in_background=in_background)
         case local.RemoveFileIfUnmodified(path, sha256):
             if not files.remove_if_unmodified(path, sha256):
                 progress(Notice(f"{path} has changed since provision wrote it, so it is kept"))

@@ -104,8 +104,15 @@ def print_as_text(applied: ApplyResult, loaded: LoadedSpec, *, verbose: bool) ->
             print_row("unverified", pending.reason)
         if notebook is not None:
             notebook_output.print_pending_notebook(
-                loaded, pending.context, notebook.file, pending.reason, notebook.link
+                loaded,
+                pending.context,
+                notebook.file,
+                pending.reason,
+                notebook.link,
+                (notebook.report_uri, notebook.report_path),
             )
+            if notebook.payload_note:
+                print_prose_row("first", notebook.payload_note)
 
 
 def _print_pending_instance(

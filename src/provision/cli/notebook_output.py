@@ -20,7 +20,12 @@ def notebook_path(loaded: LoadedSpec, file: str) -> Path:
 
 
 def print_pending_notebook(
-    loaded: LoadedSpec, context: TargetContext, file: str, reason: str, link: str | None
+    loaded: LoadedSpec,
+    context: TargetContext,
+    file: str,
+    reason: str,
+    link: str | None,
+    report_places: tuple[str, str] = ("", ""),
 ) -> None:
     """Write what a person does next with a notebook that has no verdict yet."""
     target = loaded.spec.targets[context.target]
@@ -30,10 +35,24 @@ def print_pending_notebook(
     print_text(f"\n{context.address}: rendered, not verified: {reason}")
     print_row("open", link or f"{path} in Colab (File > Upload notebook)")
     print_row("choose", f"Runtime > Change runtime type: version {version}, {accelerator}")
-    print_row("run", "Runtime > Run all; the last cell offers report.json for download")
-    print_row("then", context.command("report add report.json --spec"))
+    _print_report_arrival(context, *report_places)
     if link:
         print_row("", "(push the notebook first: the link opens the pushed version)")
+
+
+def _print_report_arrival(context: TargetContext, uri: str, path: str) -> None:
+    """Write what runs the notebook, and how its report arrives."""
+    if uri:
+        print_row("run", f"Runtime > Run all; the cell copies the report to {uri}")
+        print_row("then", f"{context.command('apply')}, which fetches the report")
+        return
+    if path:
+        print_row("run", f"Runtime > Run all; the cell copies the report to Google Drive: {path}")
+        print_row("then", context.command("report add FILE --spec"))
+        print_row("", "(FILE is the report in Google Drive for desktop, or downloaded from Drive)")
+        return
+    print_row("run", "Runtime > Run all; the last cell offers report.json for download")
+    print_row("then", context.command("report add report.json --spec"))
 
 
 def print_facts_comparison(comparison: FactsComparison, loaded: LoadedSpec) -> None:

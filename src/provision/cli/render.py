@@ -176,14 +176,25 @@ def _print_rendered(loaded: LoadedSpec, target: RenderedTarget) -> None:
             print_text(f"{file} is up to date")
     for cell in rendering.edited_copies:
         print_text(f"{files[content.notebook_name]}: {describe_edited_copy(cell)}")
-    if content.url:
+    if content.github_addresses:
+        print_text(
+            f"commit and push {files[content.payload_name]}: the cell downloads it from "
+            f"{escape_line(content.url)} (sha256 {content.sha256})"
+        )
+    elif content.url:
         print_text(
             f"upload {files[content.payload_name]} to {escape_line(content.url)}, from where "
             f"the cell downloads it (sha256 {content.sha256})"
         )
+    if content.payload_object:
+        print_text(
+            f"`{context.command('apply')}` uploads the payload to {content.payload_object}, from "
+            f"where the cell downloads it (sha256 {content.sha256})"
+        )
     if target.folder == context.folder.parent:
         file = content.notebook_name
-        print_pending_notebook(loaded, context, file, _PENDING_REASON, rendering.link)
+        places = content.report_places
+        print_pending_notebook(loaded, context, file, _PENDING_REASON, rendering.link, places)
         return
     print_text(
         "\n"

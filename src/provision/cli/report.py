@@ -75,10 +75,14 @@ def show(
     from provision.adapters import RealSystem
     from provision.cli import console
     from provision.cli.report_output import print_report
+    from provision.cli.session import import_dropped_reports
+    from provision.commands.shared.load import load_spec
     from provision.commands.shared.stored_reports import read_stored_reports, single_report
     from provision.verification.report import find_tampering
 
     system = RealSystem()
+    if spec.suffix != ".json":
+        import_dropped_reports(load_spec(spec, system), system)
     reports = read_stored_reports(spec, targets, system)
     for stored in reports:
         if tampering := find_tampering(stored.report):

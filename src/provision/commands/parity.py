@@ -196,9 +196,12 @@ def _proof_hint(loaded: LoadedSpec, context: TargetContext, target: ParityTarget
             return context.command("verify")
         case _ if runs_in_browser(context):
             spec = shlex.quote(str(loaded.path))
+            render = f"{context.command('apply')}, run its notebook"
+            if getattr(loaded.spec.targets[context.target], "bucket", None):
+                return f"{render}, then {loaded.command('parity')}"
             return (
-                f"{context.command('apply')}, run its notebook, then provision report add "
-                f"report.json --spec {spec} --target {context.target}"
+                f"{render}, then provision report add report.json --spec {spec} --target "
+                f"{context.target}"
             )
         case _:
             return context.command("apply")

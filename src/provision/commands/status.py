@@ -18,6 +18,7 @@ from provision.lock import Lock
 from provision.lock.inputs import list_changed_inputs
 from provision.state import Ledger
 from provision.targets import find_driver, load_drivers
+from provision.targets.capabilities import AcceptsReports
 from provision.targets.stored_verdict import VerificationRecord
 
 
@@ -40,6 +41,8 @@ class TargetStatus:
     outdated: str = ""
     earlier_probe: bool = False
     """The verdict still counts, and is of another version's probe."""
+    report_arrival: str = ""
+    """How the report of a notebook arrives without a download; "" if it does not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +116,12 @@ def _target_status(
         planned = driver.plan_verification(context, ledger.state, reader)
         outdated, earlier_probe = planned.reason if planned.needed else "", planned.earlier_probe
     verdict = _stored_verdict(loaded, ledger, name)
+    request = None
+    if isinstance(driver, AcceptsReports):
+        request = driver.report_request(context.address, ledger.state)
     return TargetStatus(
-        name, kind, current.condition, current.location, *verdict, outdated, earlier_probe
+        *(name, kind, current.condition, current.location, *verdict, outdated, earlier_probe),
+        report_arrival=request.arrival if request is not None else "",
     )
 
 

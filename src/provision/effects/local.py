@@ -78,9 +78,14 @@ class MakeFolder(NamedTuple):
 
 
 class RemoveTree(NamedTuple):
-    """Remove our folder with its content; nothing happens if it is gone."""
+    """Remove our folder with its content; nothing happens if it is gone.
+
+    `in_background`: it is out of the way at once, and its files are removed while the command goes
+    on, until it releases the lock of its state.
+    """
 
     path: Path
+    in_background: bool = False
 
 
 class MoveFile(NamedTuple):

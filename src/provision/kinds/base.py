@@ -196,6 +196,8 @@ class TargetFields(NamedTuple):
     """The declared fields that need the project's code at the target, or run it there."""
     origin_routes: tuple[Route, ...] = ()
     """The packages from paths and repositories."""
+    drive_routes: tuple[Route, ...] = ()
+    """The folders of Google Drive under `paths`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +238,8 @@ class Kind:
     """Packages from paths and repositories can be installed at its targets."""
     runs_code: ClassVar[bool] = False
     """The project's code is brought to its targets, and `verify.command` is run there."""
+    mounts_drive: ClassVar[bool] = False
+    """Its machines can mount Google Drive."""
     has_runtimes: ClassVar[bool] = False
     """Its machines bring packages that an environment can extend."""
 
@@ -277,14 +281,7 @@ class Kind:
         """
         return None
 
-    def provides(
-        self,
-        target: Any,
-        route: Route,
-        facts: Facts,
-        *,
-        gpu: bool,
-    ) -> ProvidedSoftware:
+    def provides(self, target: Any, route: Route, facts: Facts, *, gpu: bool) -> ProvidedSoftware:
         """Return the software that the machine brings.
 
         Args:
@@ -295,12 +292,7 @@ class Kind:
         """
         return ProvidedSoftware()
 
-    def capacity(
-        self,
-        resource: Resource,
-        target: TargetFacts,
-        facts: Facts,
-    ) -> Capacity | None:
+    def capacity(self, resource: Resource, target: TargetFacts, facts: Facts) -> Capacity | None:
         """Return how much of a resource the machine has, None if unknown."""
         return None
 
@@ -361,6 +353,12 @@ class Kind:
                 f"{NOT_SUPPORTED_YET}",
                 "serve its wheel from an index under `indexes`, or move this target to a "
                 "separate spec",
+            )
+        for route in () if self.mounts_drive else fields.drive_routes:
+            yield Refusal(
+                route,
+                f"Google Drive cannot be mounted on a target of kind {self.name}, only on Colab",
+                f"set `paths: {{{route[-1]}: /a/folder}}` on target {target.name}",
             )
         gpu = target.gpu_settings.gpu
         if target.gpu_settings.is_nvidia:

@@ -43,6 +43,18 @@ class ColabTarget(TargetModel):
     """Install on top of the runtime's packages (system), or in a separate environment (venv)."""
     shape: Literal["standard", "high"] = "standard"
     """Machine shape; high has more RAM, on paid plans."""
+    bucket: str | None = Field(default=None, pattern=r"^gs://[a-z0-9][a-z0-9._-]+(/.*)?$")
+    """Folder in Cloud Storage for the cell's payload and for its report."""
+    payload: Literal["embedded", "bucket", "repository"] | None = None
+    """Where the cell's payload is: in the cell (embedded; the default without a bucket), in the
+    bucket (the default with one), or in a file next to the notebook, which is committed to a public
+    repository on GitHub.
+    """
+
+    @property
+    def payload_place(self) -> Literal["embedded", "bucket", "repository"]:
+        """Where the payload is, declared or by default."""
+        return self.payload or ("embedded" if self.bucket is None else "bucket")
 
 
 class Colab(Kind):
@@ -57,6 +69,7 @@ class Colab(Kind):
     reference_hint = "store it in Colab's secrets: {colab: NAME}"
     runs_code = True
     installs_origins = True
+    mounts_drive = True
 
     has_runtimes = True
 
@@ -171,6 +184,15 @@ class Colab(Kind):
                 f"the index {name} is on this machine, where the runtime cannot reach it",
                 "use an index with an HTTP or HTTPS address",
             )
+        yield from _storage_refusals(own, target.route)
+        for drive_route in fields.drive_routes if own.via == "colab-cli" else ():
+            yield Refusal(
+                drive_route,
+                "Google Drive is mounted only for notebooks in a browser, where its user allows "
+                "it, not with `via: colab-cli`",
+                f"set `via: browser`, or `paths: {{{drive_route[-1]}: /content/FOLDER}}` on target "
+                f"{target.name}",
+            )
         for name, sources in fields.secrets.items():
             if own.via == "colab-cli":
                 yield Refusal(
@@ -224,6 +246,23 @@ def _runtime_refusals(target: ColabTarget, route: Route, facts: Facts) -> Iterat
             "set `runtime: latest`, or `via: browser`",
             rule="IMG023",
         )
+
+
+def _storage_refusals(own: ColabTarget, route: Route) -> Iterator[Refusal]:
+    if own.payload == "bucket" and own.bucket is None:
+        yield Refusal(
+            (*route, "payload"),
+            "`payload: bucket` requires a bucket",
+            "set `bucket: gs://BUCKET/FOLDER`, or remove `payload`",
+        )
+    for field in ("bucket", "payload") if own.via == "colab-cli" else ():
+        if getattr(own, field) is not None:
+            yield Refusal(
+                (*route, field),
+                f"`{field}` has no effect with `via: colab-cli`, which sends the cell and "
+                "downloads its report",
+                f"remove `{field}`, or set `via: browser`",
+            )
 
 
 def _gpu_refusals(own: ColabTarget, target: TargetFacts, facts: Facts) -> Iterator[Refusal]:

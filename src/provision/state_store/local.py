@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from provision.adapters.diagnostic_log import open_state_log
+from provision.adapters.files import await_removals
 from provision.effects.local import MakeFolder, WriteFile
 from provision.effects.system import Notice, ProgressCallback, Reader, System
 from provision.errors import ExternalError, StateError
@@ -200,6 +201,7 @@ class LocalStore:
             self._settle_binding(progress)
             yield
         finally:
+            await_removals()
             os.close(handle)
 
     def _settle_binding(self, progress: ProgressCallback) -> None:

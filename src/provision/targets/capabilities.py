@@ -175,7 +175,19 @@ class RenderedContent(Protocol):
 
     @property
     def url(self) -> str:
-        """The URL from which the cell fetches the payload; "" if the cell contains it."""
+        """The URL from which the cell fetches the payload's file; "" if it has none."""
+
+    @property
+    def github_addresses(self) -> tuple[str, ...]:
+        """The URLs of that file in its repository on GitHub; () if it is not there."""
+
+    @property
+    def payload_object(self) -> str:
+        """The object from which the cell fetches the payload; "" if it is elsewhere."""
+
+    @property
+    def report_places(self) -> tuple[str, str]:
+        """The object, or the file on Google Drive, that the report is copied to; "" for neither."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,13 +234,29 @@ class ReportRequest:
     """Request that an imported report has to answer, as the state records it.
 
     Attributes:
-        is_manual: A person runs the verification and brings the report.
+        is_manual: A person runs the verification.
+        bucket_uri: The object that it copies the report to, from where provision fetches it.
+        drive_path: The file on its user's Google Drive that it copies the report to.
     """
 
     nonce: str
     lock_digest: str
     environment_digest: str
     is_manual: bool
+    bucket_uri: str = ""
+    drive_path: str = ""
+
+    @property
+    def arrival(self) -> str:
+        """How the report of a notebook arrives without a download; "" if it does not."""
+        if self.bucket_uri:
+            return f"its report is fetched from {self.bucket_uri}"
+        if self.drive_path:
+            return (
+                f"its report is on Google Drive, in {self.drive_path}: add it with `provision "
+                "report add FILE`"
+            )
+        return ""
 
 
 class FactDifference(NamedTuple):

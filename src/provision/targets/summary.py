@@ -32,12 +32,17 @@ class InstanceSummary:
 class NotebookSummary:
     """A notebook that a target has: its file next to the spec, and its nonce.
 
-    `link` opens it once it is pushed; None if that is unknown.
+    `link` opens it once it is pushed; None if that is unknown. The cell copies its report to the
+    object `report_uri`, or to `report_path` on Google Drive; "" for neither. `payload_note` is why
+    the cell cannot fetch its payload yet.
     """
 
     file: str
     nonce: str
     link: str | None
+    report_uri: str = ""
+    report_path: str = ""
+    payload_note: str = ""
 
 
 @dataclass(frozen=True, slots=True)

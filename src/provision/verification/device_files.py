@@ -18,6 +18,7 @@ from provision.agent.probe.own_code import CORE_MODULES
 from provision.effects.wheels import PackageSource
 from provision.facts import load_facts
 from provision.facts.memory import MemorySaving, estimate_memory, find_savings
+from provision.kinds.drive import to_mounted_paths
 from provision.lock import Lock, LockedEnvironment, digest_of
 from provision.lock.conda_request import conda_provided_versions, to_index_name
 from provision.spec import (
@@ -149,7 +150,7 @@ def expectations_of(
         ),
         "gpu": _gpu(spec),
         "requires": _requires(spec),
-        "paths": dict(spec.paths),
+        "paths": to_mounted_paths(spec.paths),
         "env": dict(spec.env),
         "secrets": sorted(spec.secrets),
         "training": _training(spec),

@@ -405,6 +405,10 @@ ROWS = [
     Row("W01", "pass", {**WRITABLE, "path.data.filesystem": "ext4"}, {"paths": {"data": "/d"}}, "every declared path is writable"),
     Row("W01", "pass", {**WRITABLE, "path.data.filesystem": "fuse.gcsfuse"}, {"paths": {"data": "/d"}}, "network file systems, slow for many small files: data on fuse.gcsfuse"),
     Row("W01", "fail", {"path.data.state": "absent"}, {"paths": {"data": "/d"}}, "data (/d) is absent"),
+    Row("W01", "fail", {"path.data.state": "absent"}, {"paths": {"data": "/content/drive/MyDrive/d"}}, "data (/content/drive/MyDrive/d) is absent"),
+    Row("W01", "fail", {**WRITABLE, "path.data.filesystem": "fuse.drive", "disk.path.data.free_bytes": 0}, {"paths": {"data": "/d"}}, "data: Google Drive is full"),
+    Row("W01", "pass", {**WRITABLE, "path.data.filesystem": "fuse.drive", "disk.path.data.free_bytes": 1}, {"paths": {"data": "/d"}}, "data on fuse.drive"),
+    Row("W01", "pass", {**WRITABLE, "path.data.filesystem": "ext4", "disk.path.data.free_bytes": 0}, {"paths": {"data": "/d"}}),
     Row("W01", "fail", {"path.data.state": "not writable: Read-only file system"}, {"paths": {"data": "/d"}}, "Read-only"),
     Row("W03", "pass", FOLDERS),
     Row("W03", "pass", {**FOLDERS, "folder.tmp_runs_programs": False}),
@@ -720,6 +724,17 @@ def test_an_import_that_raises_fails_with_its_own_words(
     assert "libcudnn.so.9" in judgement.message
     assert judgement.cause
     assert "shared library" in judgement.cause
+
+
+def test_a_folder_of_drive_that_is_absent_has_its_own_fix(
+    document: Callable[..., dict[str, Any]],
+) -> None:
+    for path, fix in (
+        ("/content/drive/MyDrive/d", "allow the cell to mount"),
+        ("/d", "create the"),
+    ):
+        expected = parse_expectations(document(paths={"data": path}))
+        assert judge_one("W01", expected, {"path.data.state": "absent"}).fix.startswith(fix)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,13 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Any
 
-from .record_audit import FileKey, compare_files, find_matching_files, read_record
+from .record_audit import (
+    FileKey,
+    InstallNote,
+    compare_files,
+    find_matching_files,
+    read_record,
+)
 from .versions import is_same_version, normalize_name
 
 INSTALL_RESULT_SCHEMA = "provision.installed/1"
@@ -59,12 +65,14 @@ class AuditResult:
         flaws: one short text for each file that differs, or for the RECORD.
         record_is_garbled: the RECORD exists but is not a table of three columns.
         altered_files: paths of the files that differ.
+        note: what an installer notes of the package.
     """
 
     files: int
     flaws: tuple[str, ...]
     record_is_garbled: bool = False
     altered_files: tuple[str, ...] = ()
+    note: InstallNote = InstallNote()  # noqa: RUF009 - it is frozen
 
 
 def find_installed_packages(folders: Iterable[str]) -> dict[str, InstalledPackage]:
@@ -215,4 +223,5 @@ def _audit(package: InstalledPackage, verified: Mapping[FileKey, str] | None = N
     comparison = compare_files(record, hashed=verified is not None, verified=verified or {})
     flaws = tuple(comparison.flaws.values())
     altered = () if record.flaw else tuple(comparison.flaws)
-    return AuditResult(comparison.files, flaws, record.garbled, altered)
+    note = InstallNote(record.sha256, comparison.snapshot)
+    return AuditResult(comparison.files, flaws, record.garbled, altered, note)

@@ -9,7 +9,6 @@ import io
 import os
 import stat
 from collections.abc import Collection, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -21,6 +20,9 @@ _VENV_FILES = {"_virtualenv.pth": b"import _virtualenv", "_virtualenv.py": None}
 
 FileKey = tuple[int, int, int, int]
 """A file and its version: device, inode, size in bytes, and time of change (ns)."""
+
+FileStatus = os.stat_result | OSError | ValueError
+"""The status of a file, or why it has none."""
 
 _AT_START = frozenset({"sitecustomize.py", "sitecustomize", "usercustomize.py", "usercustomize"})
 """Modules that Python's `site` imports at each start, next to the .pth files."""
@@ -90,13 +92,14 @@ class FileComparison:
     """Result of a comparison: files compared, files compared by sha256, and flaws by path.
 
     The path of a file that differs is absolute and normal. `unchanged`: size, mode and time of
-    change of all files are as noted.
+    change of all files are as noted; `snapshot` is the digest of what they are.
     """
 
     files: int
     hashed: int
     flaws: dict[str, str]
     unchanged: bool = False
+    snapshot: str = ""
 
 
 def read_record(metadata: str) -> RecordFile:
@@ -124,7 +127,7 @@ def read_record(metadata: str) -> RecordFile:
 
 def make_install_note(record: RecordFile) -> InstallNote:
     """Return what is noted of a package that was just installed."""
-    return InstallNote(record.sha256, _snapshot(record))
+    return InstallNote(record.sha256, _snapshot(record, _stat_files(record)))
 
 
 def find_unchanged_files(record: RecordFile, note: InstallNote) -> dict[FileKey, str]:
@@ -133,13 +136,16 @@ def find_unchanged_files(record: RecordFile, note: InstallNote) -> dict[FileKey,
     The files were compared by sha256 when the note was written.
     """
     is_noted = note.record_fits and note.record_sha256 == record.sha256
-    if record.flaw or not is_noted or note.snapshot != _snapshot(record):
+    if record.flaw or not is_noted:
         return {}
-    verified = {}
-    for path, digest, _ in record.hashed_files:
-        with suppress(OSError):
-            verified[_key(os.stat(path))] = digest
-    return verified
+    statuses = _stat_files(record)
+    if note.snapshot != _snapshot(record, statuses):
+        return {}
+    return {
+        _key(status): digest
+        for (_, digest, _), status in zip(record.hashed_rows, statuses, strict=True)
+        if isinstance(status, os.stat_result)
+    }
 
 
 def compare_files(
@@ -156,25 +162,35 @@ def compare_files(
     and time is found with `hashed` only. `verified` are hashes of files that are not read again.
     """
     rows, record_path = record.hashed_rows, os.path.join(record.metadata_folder, "RECORD")
+    # Each file is looked at once: there are thousands of files.
+    statuses = _stat_files(record)
+    snapshot = _snapshot(record, statuses)
     if record.flaw:
-        return FileComparison(0, 0, {record_path: record.flaw})
+        return FileComparison(0, 0, {record_path: record.flaw}, snapshot=snapshot)
     if noted is None or not noted.snapshot:
-        flaws = _flaws(record, hashed=hashed, verified=verified)
-        return FileComparison(len(rows), len(rows) if hashed else 0, flaws)
-    unchanged = noted.snapshot == _snapshot(record)
+        flaws = _flaws(record, statuses, hashed=hashed, verified=verified)
+        hashed_files = len(rows) if hashed else 0
+        return FileComparison(len(rows), hashed_files, flaws, snapshot=snapshot)
+    unchanged = noted.snapshot == snapshot
     by_hash = hashed or not unchanged
     skipped = unchanged and noted.record_fits and not hashed
-    flaws = {} if skipped else _flaws(record, hashed=by_hash, verified=verified)
+    flaws = {} if skipped else _flaws(record, statuses, hashed=by_hash, verified=verified)
     if noted.record_sha256 != record.sha256:
         flaws[record_path] = "its RECORD was changed"
-    return FileComparison(len(rows), len(rows) if by_hash else 0, flaws, unchanged)
+    return FileComparison(len(rows), len(rows) if by_hash else 0, flaws, unchanged, snapshot)
 
 
-def _flaws(record: RecordFile, *, hashed: bool, verified: Mapping[FileKey, str]) -> dict[str, str]:
+def _flaws(
+    record: RecordFile,
+    statuses: Iterable[FileStatus],
+    *,
+    hashed: bool,
+    verified: Mapping[FileKey, str],
+) -> dict[str, str]:
     root, flaws = os.path.dirname(record.metadata_folder), {}
-    for path, digest, size in record.hashed_rows:
+    for (path, digest, size), status in zip(record.hashed_rows, statuses, strict=True):
         file = os.path.join(root, path)
-        if flaw := _flaw(file, digest, size, hashed=hashed, verified=verified):
+        if flaw := _flaw(file, status, digest, size, hashed=hashed, verified=verified):
             flaws[os.path.normpath(file)] = _readable(f"{path} {flaw}")
     return flaws
 
@@ -192,7 +208,7 @@ def find_matching_files(
         path
         for record in records
         for path, digest, size in record.hashed_files
-        if path in files and not _flaw(path, digest, size, hashed=hashed, verified={})
+        if path in files and not _flaw(path, _stat(path), digest, size, hashed=hashed, verified={})
     )
 
 
@@ -217,16 +233,27 @@ def find_unlisted_files(folder: str, records: Iterable[RecordFile]) -> tuple[lis
     return started, others
 
 
-def _snapshot(record: RecordFile) -> str:
-    """Return a digest over path, size, mode and time (ns) of all hashed files; opens no file."""
-    root, lines = os.path.dirname(record.metadata_folder), []
-    for path, _, _ in record.hashed_rows:
-        try:
-            about = os.stat(os.path.join(root, path))
-        except (OSError, ValueError):
+def _stat_files(record: RecordFile) -> list[FileStatus]:
+    """Return the status of each hashed file; opens no file."""
+    root = os.path.dirname(record.metadata_folder)
+    return [_stat(os.path.join(root, path)) for path, _, _ in record.hashed_rows]
+
+
+def _stat(path: str) -> FileStatus:
+    try:
+        return os.stat(path)
+    except (OSError, ValueError) as error:
+        return error
+
+
+def _snapshot(record: RecordFile, statuses: Iterable[FileStatus]) -> str:
+    """Return a digest over path, size, mode and time (ns) of all hashed files."""
+    lines = []
+    for (path, _, _), about in zip(record.hashed_rows, statuses, strict=True):
+        if isinstance(about, os.stat_result):
+            lines.append(f"{path} {about.st_size} {about.st_mode} {about.st_mtime_ns}")
+        else:
             lines.append(path)
-            continue
-        lines.append(f"{path} {about.st_size} {about.st_mode} {about.st_mtime_ns}")
     return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
 
 
@@ -235,14 +262,18 @@ def _key(about: os.stat_result) -> FileKey:
 
 
 def _flaw(
-    path: str, listed: str, size: str, *, hashed: bool, verified: Mapping[FileKey, str]
+    path: str,
+    about: FileStatus,
+    listed: str,
+    size: str,
+    *,
+    hashed: bool,
+    verified: Mapping[FileKey, str],
 ) -> str:
     """Return how a file differs from its row, "" if it does not."""
-    try:
-        about = os.stat(path)
-    except PermissionError:
+    if isinstance(about, PermissionError):
         return "cannot be read: Permission denied"
-    except (OSError, ValueError):
+    if not isinstance(about, os.stat_result):
         return "is missing"
     if not stat.S_ISREG(about.st_mode):
         return "is not a regular file"

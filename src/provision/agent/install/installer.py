@@ -20,7 +20,6 @@ from ..core.installed_packages import (
     find_locked_packages,
 )
 from ..core.process import ProcessResult
-from ..core.record_audit import make_install_note, read_record
 from .document import AuditLevel, InstallError, InstallMode, InstallRequest, PackageToInstall
 from .uv_inputs import (
     BUILD_FILE,
@@ -165,9 +164,8 @@ class _Installation:
         after, audits, notes = self._repair(before, _find_flawed(audits))
         mode, audit = request.mode.value, request.audit.value
         result = build_install_result(mode, audit, before, after, audits, notes)
-        for name, package in after.items():
-            note = make_install_note(read_record(package.metadata_folder))
-            result["packages"][name].update(note.to_json())
+        for name, compared in audits.items():
+            result["packages"][name].update(compared.note.to_json())
         return result
 
     @property

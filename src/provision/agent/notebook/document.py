@@ -23,6 +23,8 @@ from ..core.own_wheels import WHEELS
 SCHEMA = "provision.agent.notebook/1"
 _PACKAGE = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 _SECRET = re.compile(r"[^\r\n\0]{1,200}")
+_FOLDER = re.compile(r"(/(?!\.\.?(/|$))[^/ \r\n\0]+)+")
+_REPORT = re.compile(r"gs://[a-z0-9][a-z0-9._-]+/[^\r\n\0]+|(/(?!\.\.?(/|$))[^/\r\n\0]+)+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,10 @@ class NotebookDocument(SetupDocument):
     predicted_restart: tuple[str, ...]
     predicted_changed: dict[str, str]
     protected: frozenset[str]
+    drive: str | None = None
+    """Where Google Drive is mounted; None if no path is on it."""
+    report: str | None = None
+    """The file on Drive or the gs:// address that the report is copied to."""
 
     @property
     def shared(self) -> bool:
@@ -109,6 +115,8 @@ def parse_document(document: object) -> NotebookDocument:
         predicted_restart=predicted.texts("restart", _PACKAGE),
         predicted_changed=predicted.text_map("changed", _PACKAGE),
         protected=frozenset(reader.texts("protected", _PACKAGE)),
+        drive=reader.optional_text("drive", _FOLDER),
+        report=reader.optional_text("report", _REPORT),
     )
 
 

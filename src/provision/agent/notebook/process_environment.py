@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from ..core.code_files import ARCHIVE, CodeError, unpack_code
+from .drive import is_below, mount_drive
 from .errors import StageError
 from .kernel import SecretUnavailable, read_colab_secret
 from .session import Session
@@ -31,8 +32,11 @@ def apply_environment(session: Session) -> None:
     if session.code_folder is not None:
         _unpack_code(session)
         session.environ["PROVISION_CODE"] = str(session.code_folder)
+    not_mounted = mount_drive(document.drive) if document.drive else ""
     for name, path in document.paths.items():
-        if why := _make_folder(path):
+        # A folder that is made at the mount point before Drive is there would be on the disk.
+        why = not_mounted if is_below(path, document.drive) else ""
+        if why := why or _make_folder(path, session):
             session.print_line(f"cannot use the folder {path} (paths.{name}): {why}")
     session.missing_secrets = []
     for name, stored_name in document.secrets.items():
@@ -61,10 +65,13 @@ def _unpack_code(session: Session) -> None:
         ) from None
 
 
-def _make_folder(path: str) -> str:
-    """Make a folder; return why it cannot be used, or ""."""
+def _make_folder(path: str, session: Session) -> str:
+    """Make a folder, and say so if it is on Drive; return why it cannot be used, or ""."""
+    is_new_on_drive = is_below(path, session.document.drive) and not os.path.exists(path)
     try:
         os.makedirs(path, exist_ok=True)
     except OSError as error:
         return error.strerror or str(error)
+    if is_new_on_drive:
+        session.print_line(f"created the folder {path}, which was not on Google Drive")
     return "" if os.access(path, os.W_OK) else "it is not writable"

@@ -5,12 +5,15 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
+import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from ..core.files import write_atomically, write_json_object
 from ..core.installed_packages import format_counts
+from .bucket import BucketError, write_object
+from .drive import is_mounted
 from .errors import StageError
 from .probe_run import REPORT_FILE
 from .session import Session
@@ -38,7 +41,7 @@ def report_stage(session: Session) -> None:
         f"packages: {provenance}; installed now: {session.installed_now}; restart needed: no"
     )
     session.print_detail(f"{path} sha256:{hashlib.sha256(content).hexdigest()}")
-    if session.host.is_colab:
+    if not _copy_report(session, content) and session.host.is_colab:
         session.print_detail(
             f'to download the report, run: from google.colab import files; files.download("{path}")'
         )
@@ -85,6 +88,27 @@ def write_status(session: Session, seconds: dict[str, float]) -> None:
 def delete_report(base: Path) -> None:
     """Delete an earlier run's report, so that it is not taken for the report of this run."""
     (base / REPORT_FILE).unlink(missing_ok=True)
+
+
+def _copy_report(session: Session, content: bytes) -> bool:
+    """Copy the report to the bucket or to Drive, and return whether it is there."""
+    place, mount = session.document.report, session.document.drive
+    if place is None:
+        return False
+    try:
+        if place.startswith("gs://"):
+            write_object(place, content)
+        elif mount is None or not is_mounted(mount):
+            raise OSError("Google Drive is not mounted")
+        else:
+            os.makedirs(os.path.dirname(place), exist_ok=True)
+            write_atomically(Path(place), content, mode=0o644)
+    except (OSError, BucketError) as error:
+        why = getattr(error, "strerror", None) or error
+        session.print_detail(f"cannot copy the report to {place}: {why}")
+        return False
+    session.print_detail(f"the report is also in {place}")
+    return True
 
 
 def _show_download_link(session: Session, content: bytes) -> None:

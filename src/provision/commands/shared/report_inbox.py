@@ -1,4 +1,4 @@
-"""Imports reports that people put into the folder of their target, or sets them aside."""
+"""Imports reports from the folder of their target or from a bucket, or sets them aside."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from provision.sanitize import escape_control
 from provision.state import State, to_folder_name
 from provision.state_store import LocalStore
 from provision.targets import find_driver
-from provision.targets.capabilities import AcceptsReports
+from provision.targets.capabilities import AcceptsReports, ReportRequest
 from provision.targets.stored_verdict import VerificationRecord
 from provision.verification.report import MAX_REPORT_BYTES
 
@@ -28,6 +28,8 @@ _REPORT = "report.json"
 _OWN_FILES = ("expectations.json", "report-only.json", "status.json")
 """Files in the folder of a target that are not its report."""
 _REJECTED_FOLDER = "refused"
+_FETCHED = "fetched.json"
+"""A report from a bucket, until it is imported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +45,15 @@ def process_inbox(
 ) -> InboxResult:
     """Import the reports that people put into the folders of a spec's targets.
 
-    A file that is rejected is moved to the folder `refused` next to it, with the reason in a .txt:
-    so it is reported once, and not lost. Without new files nothing is locked or loaded.
+    Reports that notebooks copied to a bucket are fetched into these folders first. A file that is
+    rejected is moved to the folder `refused` next to it, with the reason in a .txt: so it is
+    reported once, and not lost. Without new files nothing is locked or loaded.
     """
     drivers = (find_driver(loaded.spec, target) for target in loaded.spec.targets)
     if not any(isinstance(driver, AcceptsReports) for driver in drivers):
         return InboxResult()
     state = LocalStore(loaded.folder, system).load_ledger().state
+    _fetch_reports(loaded, state, system, progress)
     if not any(_find_new_reports(loaded, state, system)):
         return InboxResult()
     imported: list[ImportedReport] = []
@@ -63,18 +67,61 @@ def process_inbox(
     return InboxResult(tuple(imported), tuple(rejected))
 
 
+def _fetch_reports(
+    loaded: LoadedSpec, state: State, system: System, progress: ProgressCallback
+) -> None:
+    """Fetch the reports in buckets that are neither stored nor rejected already. May block.
+
+    A bucket that cannot be read is a note: what is stored can still be shown.
+    """
+    for target, request in _list_requests(loaded, state):
+        if not request.bucket_uri:
+            continue
+        try:
+            content = system.cloud().object(request.bucket_uri, MAX_REPORT_BYTES)
+        except ExternalError as error:
+            why = f": {error.why}" if error.why else ""
+            progress(f"cannot fetch the report of {loaded.stem}/{target}: {error.what}{why}")
+            continue
+        folder = loaded.folder / "reports" / to_folder_name(f"{loaded.stem}/{target}")
+        if content is None or _is_processed(content, folder, system):
+            continue
+        system.perform(MakeFolder(folder, 0o700), progress)
+        system.perform(WriteFile(folder / _FETCHED, content, 0o600), progress)
+
+
+def _is_processed(content: bytes, folder: Path, system: System) -> bool:
+    """Return whether a report is the stored one, or was rejected before."""
+    from provision.verification.untrusted_report import read_untrusted_report, serialize_report
+
+    digest = hashlib.sha256(content).hexdigest()
+    rejected = folder / _REJECTED_FOLDER
+    if any(_sha256(rejected / name, system) == digest for name in system.list_folder(rejected)):
+        return True
+    try:
+        normalized = serialize_report(read_untrusted_report(content, _FETCHED))
+    except Refused:
+        return False
+    return _sha256(folder / _REPORT, system) == hashlib.sha256(normalized).hexdigest()
+
+
+def _list_requests(loaded: LoadedSpec, state: State) -> Iterator[tuple[str, ReportRequest]]:
+    """Yield (target, request) of each target that waits for reports."""
+    for target in loaded.spec.targets:
+        driver = find_driver(loaded.spec, target)
+        if driver is None or not isinstance(driver, AcceptsReports):
+            continue
+        request = driver.report_request(f"{loaded.stem}/{target}", state)
+        if request is not None:
+            yield target, request
+
+
 def _find_new_reports(
     loaded: LoadedSpec, state: State, system: System
 ) -> Iterator[tuple[str, Path]]:
     """Yield (target, path) of each file that people added or replaced."""
-    for target in loaded.spec.targets:
+    for target, request in _list_requests(loaded, state):
         address = f"{loaded.stem}/{target}"
-        driver = find_driver(loaded.spec, target)
-        if driver is None or not isinstance(driver, AcceptsReports):
-            continue
-        request = driver.report_request(address, state)
-        if request is None:
-            continue
         folder = loaded.folder / "reports" / to_folder_name(address)
         stored = VerificationRecord.find(state, address)
         for name in system.list_folder(folder):

@@ -19,6 +19,7 @@ from __future__ import annotations
 import re
 
 from provision.diagnostics import Severity
+from provision.kinds.drive import DRIVE_PREFIX
 from provision.rules.folders import declared_folders
 from provision.rules.rule import Findings, LintContext, Rule, examples
 
@@ -28,7 +29,7 @@ _LEFT = re.compile(r"\$\{?[A-Za-z_]\w*\}?|%[A-Za-z_]\w*%|(?<=/)~[^/]*")
 def _check(context: LintContext) -> Findings:
     for route, path in {folder.route: folder.path for folder in declared_folders(context)}.items():
         left = _LEFT.search(path)
-        if left is None or not path.startswith("/"):
+        if left is None or not path.startswith(("/", DRIVE_PREFIX)):
             continue
         yield RULE.diagnostic(
             f"paths.{route[-1]} is {path}, but {left.group()} is not expanded",

@@ -2,7 +2,8 @@
 
 ## What it does
 
-Checks that the `paths` of the spec and of every target are absolute.
+Checks that the `paths` of the spec and of every target are absolute, or name a folder of Google
+Drive as drive:/FOLDER.
 
 ## Why
 
@@ -19,7 +20,8 @@ from __future__ import annotations
 
 import re
 
-from provision.diagnostics import Severity
+from provision.diagnostics import Diagnostic, Route, Severity
+from provision.kinds.drive import is_drive_folder, is_on_drive
 from provision.rules.folders import declared_folders
 from provision.rules.rule import Findings, LintContext, Rule, examples
 from provision.spec import Platform
@@ -30,6 +32,10 @@ _WINDOWS = re.compile(r"[A-Za-z]:[\\/].*")
 def _check(context: LintContext) -> Findings:
     windows = Platform.WINDOWS_X86_64 in context.spec.platforms
     for route, path in {folder.route: folder.path for folder in declared_folders(context)}.items():
+        if is_on_drive(path):
+            if not is_drive_folder(path):
+                yield _drive_finding(route, path)
+            continue
         if path.startswith("/") or (windows and _WINDOWS.fullmatch(path)):
             continue
         yield RULE.diagnostic(
@@ -49,6 +55,15 @@ def _check(context: LintContext) -> Findings:
         )
 
 
+def _drive_finding(route: Route, path: str) -> Diagnostic:
+    return RULE.diagnostic(
+        f"paths.{route[-1]} is {path}, which is not a folder of Google Drive",
+        route,
+        why="A folder is named from the root of My Drive, without `..`.",
+        help="use drive:/FOLDER, such as drive:/data",
+    )
+
+
 RULE = Rule(
     id="REF101",
     name="path-relative",
@@ -63,10 +78,14 @@ RULE = Rule(
         'gpu: none\npython: "3.11"\npackages: []\npaths: {output: «~/out»}\n',
         'gpu: none\npython: "3.11"\npackages: []\n'
         "targets: {here: {kind: local, paths: {data: «./d»}}}\n",
+        'gpu: none\npython: "3.12"\npackages: []\npaths: {data: «drive:data»}\ntargets:\n'
+        '  colab: {kind: colab, runtime: "2026.07"}\n',
     ),
     good=examples(
         'gpu: none\npython: "3.11"\npackages: []\npaths: {data: /home/jupyter/data}\n',
         'gpu: none\npython: "3.11"\npackages: []\nplatforms: [windows-x86_64]\n'
         "paths: {data: 'C:\\data'}\n",
+        'gpu: none\npython: "3.12"\npackages: []\npaths: {data: drive:/data}\ntargets:\n'
+        '  colab: {kind: colab, runtime: "2026.07"}\n',
     ),
 )

@@ -52,8 +52,8 @@ def _check(context: LintContext) -> Findings:
             help_text = f"use {kept}"
         elif isinstance(folder.target.target, ColabTarget):
             help_text = (
-                f"use {DRIVE_MOUNTS[0]}/MyDrive/{folder.key} after mounting Drive, or copy the "
-                "results to a bucket"
+                f"use drive:/{folder.key}, a folder of Google Drive, or copy the results to a "
+                "bucket"
             )
         yield RULE.diagnostic(
             f"paths.{folder.key} ({folder.path}) on target {folder.target.name} {how}",

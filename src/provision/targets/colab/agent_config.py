@@ -16,7 +16,9 @@ from provision.facts import Facts
 from provision.facts.lazy_tables import load_colab_packages
 from provision.facts.schema_platforms import ColabRuntime
 from provision.kinds.colab import find_shape
+from provision.kinds.drive import to_mounted_paths
 from provision.targets.colab.file_names import get_colab_target
+from provision.targets.colab.locations import get_drive_mount, get_report_location
 from provision.targets.context import TargetContext
 from provision.targets.install_request import build_install_request, with_own_wheels
 
@@ -55,6 +57,8 @@ def build_agent_config(
         **document,
         "install": with_own_wheels(document["install"], context),
         "nonce": nonce,
+        "drive": None if runtime else get_drive_mount(context),
+        "report": None if runtime else get_report_location(context, nonce),
         "expectations": {**document["expectations"], "nonce": nonce},
     }
 
@@ -110,7 +114,7 @@ def _build_declaration(
             if row.critical or row.kills or name == _OWN
         ),
         "env": dict(spec.env),
-        "paths": dict(spec.paths),
+        "paths": to_mounted_paths(spec.paths),
         "secrets": {
             name: reference.colab for name, reference in spec.secrets.items() if reference.colab
         },

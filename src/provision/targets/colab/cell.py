@@ -84,15 +84,15 @@ def decode_payload(lines: Sequence[str]) -> bytes:
         raise ValueError(str(error)) from None
 
 
-def render_cell(about: Mapping[str, Any], payload: Sequence[str], url: str = "") -> str:
+def render_cell(
+    about: Mapping[str, Any], payload: Sequence[str], addresses: Sequence[str] = ()
+) -> str:
     """Return the cell's text.
 
-    `about` describes the cell for people; the payload follows as lines, or as its address.
+    `about` describes the cell for people; the payload follows as lines, or as its addresses.
     """
-    return read_template("cell").replace(
-        PLACEHOLDER,
-        to_literal({**about, "payload_url": url, "payload": [] if url else list(payload)}),
-    )
+    places = {"payload_urls": list(addresses), "payload": [] if addresses else list(payload)}
+    return read_template("cell").replace(PLACEHOLDER, to_literal({**about, **places}))
 
 
 def fill_template(template: str, about: Mapping[str, Any]) -> str:

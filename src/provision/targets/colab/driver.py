@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from provision.adapters.public_files import read_public_file
 from provision.effects.local import MakeFolder
 from provision.effects.system import Reader
 from provision.errors import Refused
@@ -27,8 +28,14 @@ from provision.targets.colab.agent_config import build_agent_config
 from provision.targets.colab.facts_comparison import compare_runtime_with_facts
 from provision.targets.colab.file_names import get_colab_target
 from provision.targets.colab.github_link import build_colab_link
-from provision.targets.colab.observation import ColabObservation, observe_folder
-from provision.targets.colab.planning import plan_file_removals, plan_files
+from provision.targets.colab.locations import split_report_location
+from provision.targets.colab.observation import (
+    ColabObservation,
+    FetchFile,
+    observe_folder,
+    observe_payload,
+)
+from provision.targets.colab.planning import PUSH_NOTE, plan_file_removals, plan_files
 from provision.targets.colab.records import NotebookRecord, SessionRecord
 from provision.targets.colab.verification import (
     plan_session_stops,
@@ -49,6 +56,7 @@ class ColabDriver(Driver[ColabObservation]):
     """Runtimes of Google Colab: files are written here, and their notebook does the rest."""
 
     facts: Callable[[], Facts] = load_facts
+    fetch: FetchFile = read_public_file
 
     platform = "linux-x86_64"
     own_files = ("colab/sessions.json", "colab/sessions.json.lock")
@@ -59,8 +67,15 @@ class ColabDriver(Driver[ColabObservation]):
         return part in (NotebookRecord.part, SessionRecord.part)
 
     def observe(self, context: TargetContext, ledger: Ledger, reader: Reader) -> ColabObservation:
-        """Return the files that exist next to the spec; nothing is requested from Colab."""
-        return observe_folder(context.folder.parent, context, self.facts(), ledger, reader)
+        """Return the files that exist next to the spec, and whether a payload apart is there.
+
+        Nothing is requested from Colab.
+        """
+        folder = context.folder.parent
+        observed = observe_folder(folder, context, self.facts(), ledger, reader)
+        if observed.found_refusals:
+            return observed
+        return replace(observed, unreachable=observe_payload(observed, reader, self.fetch))
 
     def refusals(self, context: TargetContext, observed: ColabObservation) -> tuple[Refusal, ...]:  # noqa: ARG002
         """Return the fields that a runtime does not support."""
@@ -109,6 +124,8 @@ class ColabDriver(Driver[ColabObservation]):
         """Return why the stored verdict does not apply, as that of an earlier notebook."""
         stored = VerificationRecord.find(state, context.address)
         if stored is None or not stored.verdict:
+            if get_colab_target(context).bucket is not None:
+                return "waiting for its report, which is fetched from the bucket"
             if self.is_run_by_user(context):
                 return "waiting for its report (`provision report add`)"
             return "it has not been verified yet"
@@ -131,12 +148,15 @@ class ColabDriver(Driver[ColabObservation]):
     ) -> None:
         """Check that provision itself can run the cell, with all of its checks."""
         if self.is_run_by_user(context):
+            request = self.report_request(context.address, ledger.state)
+            arrival = "download the report, and add it with `provision report add FILE`"
+            if request is not None and request.bucket_uri:
+                arrival = f"and run this command again: the report arrives in {request.bucket_uri}"
             raise Refused(
                 f"{context.address} can only be verified in its notebook",
                 why="provision cannot reach a runtime that is open in a browser",
                 hint=f"open the notebook (`{context.command('apply')}` prints how), run all of "
-                "its cells, download the report, and add it with `provision report add "
-                "FILE`",
+                f"its cells, {arrival}",
             )
         super().require_verifiable(context, ledger, reader, only)
 
@@ -181,7 +201,7 @@ class ColabDriver(Driver[ColabObservation]):
         context: TargetContext,
         state: State,
         reader: Reader,
-        actions: Sequence[Action],  # noqa: ARG002
+        actions: Sequence[Action],
     ) -> TargetSummary:
         """Return the notebook, and the session that was kept running."""
         record = NotebookRecord.find(state, context.address)
@@ -189,7 +209,10 @@ class ColabDriver(Driver[ColabObservation]):
         summary = None
         if record is not None:
             link = build_colab_link(context.folder.parent / record.notebook, reader)
-            summary = NotebookSummary(record.notebook, record.nonce, link)
+            places = split_report_location(record.report)
+            notes = (note for action in actions for note in action.notes)
+            push = next((note for note in notes if note.startswith(PUSH_NOTE)), "")
+            summary = NotebookSummary(record.notebook, record.nonce, link, *places, push)
         return TargetSummary(
             notebook=summary, session=session.session if session is not None else ""
         )
@@ -238,8 +261,13 @@ class ColabDriver(Driver[ColabObservation]):
         record = NotebookRecord.find(state, address)
         if record is None:
             return None
-        is_manual = record.via == "browser"
-        return ReportRequest(record.nonce, record.lock, record.digest, is_manual)
+        return ReportRequest(
+            record.nonce,
+            record.lock,
+            record.digest,
+            record.via == "browser",
+            *split_report_location(record.report),
+        )
 
     def current_nonce(self, context: TargetContext, facts: Facts) -> str:
         """Return the nonce of the notebook for the current spec and lock."""

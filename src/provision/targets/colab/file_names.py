@@ -27,6 +27,11 @@ def build_file_stem(context: TargetContext) -> str:
 
 
 def build_render_command(context: TargetContext, spec_file: str, url: str = "") -> str:
-    """Return the command that renders the files again, for the folder of the spec."""
+    """Return the command that renders the files again, for the folder of the spec.
+
+    `apply` also brings the payload into the bucket, and checks that it can be fetched.
+    """
+    is_apart = get_colab_target(context).payload_place != "embedded"
     apart = f" --payload-url {shlex.quote(url)}" if url else ""
-    return format_command("render", PurePath(spec_file), context.target) + apart
+    verb = "apply" if is_apart and not url else "render"
+    return format_command(verb, PurePath(spec_file), context.target) + apart

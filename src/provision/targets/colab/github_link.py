@@ -9,6 +9,7 @@ import configparser
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import quote
 
 from provision.effects.system import Reader
@@ -25,23 +26,45 @@ def build_colab_link(notebook: Path, reader: Reader) -> str | None:
 
     It is not known whether the notebook was pushed and the repository is public.
     """
-    for root in notebook.parents:
-        if reader.exists(root / ".git"):
-            return _link(notebook, root, reader)
-    return None
-
-
-def _link(notebook: Path, root: Path, reader: Reader) -> str | None:
+    found = find_github_file(notebook, reader)
+    root = _find_root(notebook, reader)
+    if found is None or root is None:
+        return None
     try:
-        head, common = _folders(root, reader)
+        head, _ = _folders(root, reader)
         branch = re.fullmatch(r"ref: refs/heads/(\S+)\s*", _text(head / "HEAD", reader))
+    except ExternalError:
+        return None
+    if branch is None:
+        return None
+    path = f"{quote(branch[1])}/{quote(found.path)}"
+    return f"https://colab.research.google.com/github/{found.owner}/{found.repository}/blob/{path}"
+
+
+class GithubFile(NamedTuple):
+    """A file of a repository on GitHub, by its path there."""
+
+    owner: str
+    repository: str
+    path: str
+
+
+def find_github_file(file: Path, reader: Reader) -> GithubFile | None:
+    """Return where a file is on GitHub once it is pushed; None if its repository is elsewhere."""
+    root = _find_root(file, reader)
+    if root is None:
+        return None
+    try:
+        _, common = _folders(root, reader)
         owner = _owner(_text(common / "config", reader))
     except ExternalError:
         return None
-    if branch is None or owner is None:
-        return None
-    path = quote(notebook.relative_to(root).as_posix())
-    return f"https://colab.research.google.com/github/{owner[0]}/{owner[1]}/blob/{quote(branch[1])}/{path}"
+    return None if owner is None else GithubFile(*owner, file.relative_to(root).as_posix())
+
+
+def _find_root(file: Path, reader: Reader) -> Path | None:
+    """Return the folder of the repository that a file is in; None outside a repository."""
+    return next((root for root in file.parents if reader.exists(root / ".git")), None)
 
 
 def _folders(root: Path, reader: Reader) -> tuple[Path, Path]:

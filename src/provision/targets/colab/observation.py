@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from provision.effects.system import Reader
+from provision.errors import NetworkError
 from provision.facts import Facts
 from provision.kinds.base import Refusal
 from provision.state import Ledger
 from provision.target_facts import find_target_refusals
+from provision.targets.colab.file_names import (
+    PAYLOAD_SUFFIX,
+    build_file_stem,
+    get_colab_target,
+)
+from provision.targets.colab.github_link import find_github_file
 from provision.targets.colab.records import NotebookRecord
 from provision.targets.colab.rendered_files import (
     MAX_CELL_BYTES,
@@ -22,11 +30,17 @@ from provision.targets.colab.rendered_files import (
 from provision.targets.context import TargetContext, refuse_untestable_gpu
 
 _MAX_FILE_BYTES = 64 * 2**20
+_MAX_PAYLOAD_BYTES = 2**28
+"""As in the cell, which reads no more."""
 
 
 @dataclass(frozen=True, slots=True)
 class ColabObservation:
-    """Files that exist in a folder, their record, the refusals, and the files as they should be."""
+    """Files that exist in a folder, their record, the refusals, and the files as they should be.
+
+    Attributes:
+        unreachable: Why the cell cannot fetch its payload yet; "" if it can, or was not checked.
+    """
 
     facts: Facts
     folder: Path
@@ -34,6 +48,11 @@ class ColabObservation:
     recorded: NotebookRecord | None
     found_refusals: tuple[Refusal, ...]
     rendered: RenderedFiles
+    unreachable: str = ""
+
+
+FetchFile = Callable[[str, int, Mapping[str, str]], bytes]
+"""Reads a public file: its URL, the most bytes to read, and the variables of the caller."""
 
 
 def observe_folder(
@@ -54,10 +73,41 @@ def observe_folder(
     foreign = tuple(name for name, content in contents.items() if is_foreign_file(name, content))
     own = {name: content for name, content in contents.items() if name not in foreign}
     spec_file = get_spec_file_name(context, reader)
-    files = render_files(context, facts, spec_file=spec_file, url=url)
-    refusals = (*find_refusals(context, facts, foreign), *_size_refusals(context, files))
+    github_file = find_github_file(folder / f"{build_file_stem(context)}{PAYLOAD_SUFFIX}", reader)
+    files = render_files(context, facts, spec_file=spec_file, url=url, github_file=github_file)
+    refusals = (
+        *find_refusals(context, facts, foreign),
+        *_payload_refusals(context, files),
+        *_size_refusals(context, files),
+    )
     recorded = NotebookRecord.find(ledger.state, context.address)
     return ColabObservation(facts, folder, own, recorded, refusals, files)
+
+
+def observe_payload(observed: ColabObservation, reader: Reader, fetch: FetchFile) -> str:
+    """Return why the cell cannot fetch its payload; "" if it can, or has it. May block.
+
+    Raises:
+        CloudError: the bucket cannot be read.
+    """
+    files = observed.rendered
+    if files.payload_object:
+        content = reader.cloud().object(files.payload_object, _MAX_PAYLOAD_BYTES)
+        is_there = content is not None and hashlib.sha256(content).hexdigest() == files.sha256
+        return "" if is_there else f"it is not in {files.payload_object}"
+    if not files.github_addresses:
+        return ""
+    why = ""
+    for address in files.github_addresses:
+        try:
+            content = fetch(address, _MAX_PAYLOAD_BYTES, reader.environment())
+        except NetworkError as error:
+            why = why or f"{error.what}: {error.why}"
+            continue
+        if hashlib.sha256(content).hexdigest() == files.sha256:
+            return ""
+        why = why or f"the file at {address} is a different one"
+    return why
 
 
 def get_spec_file_name(context: TargetContext, reader: Reader) -> str:
@@ -75,7 +125,18 @@ def _size_refusals(context: TargetContext, files: RenderedFiles) -> Iterator[Ref
         yield Refusal(
             ("targets", context.target),
             why,
-            "`provision render SPEC --payload-url URL` writes the payload into a separate file",
+            "set `bucket: gs://BUCKET/FOLDER` or `payload: repository` on the target, from where "
+            "the cell then fetches its payload, or use `provision render SPEC --payload-url URL`",
+        )
+
+
+def _payload_refusals(context: TargetContext, files: RenderedFiles) -> Iterator[Refusal]:
+    if get_colab_target(context).payload_place == "repository" and not files.url:
+        yield Refusal(
+            ("targets", context.target, "payload"),
+            "`payload: repository` needs a repository on GitHub, and the spec's folder is not in a "
+            "clone of one",
+            "add the repository as the remote `origin`, or use `bucket` or `payload: embedded`",
         )
 
 

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from provision.effects.google import DeleteObjects, UploadObjects
 from provision.effects.local import RemoveFileIfUnmodified, RemoveTree, WriteFile
 from provision.effects.system import Effect
 from provision.errors import Refused
@@ -21,11 +22,14 @@ from provision.targets.colab.file_names import (
     build_file_stem,
     get_colab_target,
 )
+from provision.targets.colab.locations import get_bucket_folder
 from provision.targets.colab.observation import ColabObservation
 from provision.targets.colab.records import NotebookRecord, SessionRecord
 from provision.targets.colab.rendered_files import RenderedFiles
 from provision.targets.context import TargetContext
 
+PUSH_NOTE = "payload: commit and push"
+"""Beginning of the note that the cell cannot fetch its payload from the repository yet."""
 _MAX_NAMED = 5
 """Packages that a plan names one by one. Our choice."""
 
@@ -38,6 +42,7 @@ def plan_files(context: TargetContext, observed: ColabObservation) -> Action:
         for name, content in files.items()
         if observed.existing_files.get(name) != content
     }
+    upload_to = observed.rendered.payload_object if observed.unreachable else ""
     effects: list[Effect] = [
         WriteFile(observed.folder / name, _content(name, content), None)
         for name, content in changed.items()
@@ -47,6 +52,8 @@ def plan_files(context: TargetContext, observed: ColabObservation) -> Action:
         effects += (removal for removal in removals if removal.path.name not in files)
     record = _build_record(context, observed.rendered)
     notebook = observed.rendered.notebook_name
+    if upload_to:
+        effects.insert(0, UploadObjects(((upload_to, observed.rendered.payload),)))
     copies = observed.rendered.find_edited_copies(observed.existing_files)
     notes = [f"{notebook}: {describe_edited_copy(name)}" for name in copies]
     operation, reason = Operation.CHANGE, "the files are up to date"
@@ -57,6 +64,8 @@ def plan_files(context: TargetContext, observed: ColabObservation) -> Action:
         if changed:
             verb = "are" if len(changed) > 1 else "is"
             reason = f"{', '.join(changed)} {verb} out of date"
+        elif upload_to:
+            reason = "its payload is not in the bucket"
     elif observed.recorded == record:
         operation = Operation.KEEP
     else:
@@ -69,7 +78,7 @@ def plan_files(context: TargetContext, observed: ColabObservation) -> Action:
         reason,
         tuple(effects),
         record.to_json(),
-        (*_notes(context, observed.facts), *notes),
+        (*_notes(context, observed.facts), *_payload_notes(observed), *notes),
     )
 
 
@@ -81,6 +90,7 @@ def plan_file_removals(address: str, folder: Path, ledger: Ledger) -> Iterator[A
         effects: list[Effect] = []
         if part == NotebookRecord.part:
             effects += _file_removals(record.get("files", {}), folder.parent)
+            effects += _object_removals(NotebookRecord.from_json(record))
         for path in record.get("paths", ()):
             effects.append(RemoveTree(resolve_own_folder(folder, path, address)))
         title, reason = str(record.get("title", part)), "destroy was requested"
@@ -93,6 +103,7 @@ def _content(name: str, content: bytes) -> str | bytes:
 
 def _build_record(context: TargetContext, rendered: RenderedFiles) -> NotebookRecord:
     stem = build_file_stem(context)
+    folder = get_bucket_folder(context, rendered.nonce) if get_colab_target(context).bucket else ""
     # The files without additions by people: `destroy` removes only such files.
     files = {
         name: hashlib.sha256(content).hexdigest()
@@ -107,6 +118,8 @@ def _build_record(context: TargetContext, rendered: RenderedFiles) -> NotebookRe
         context.environment.digest,
         context.lock.digest,
         rendered.sha256,
+        report=rendered.report,
+        folder=folder,
     )
 
 
@@ -125,6 +138,35 @@ def _file_removals(files: Mapping[str, str], folder: Path) -> Iterator[RemoveFil
                 hint=FOREIGN_RECORD_HINT,
             )
         yield RemoveFileIfUnmodified(folder / name, sha256)
+
+
+def _object_removals(record: NotebookRecord) -> Iterator[DeleteObjects]:
+    """Yield the removal of payload and report from a bucket.
+
+    Raises:
+        Refused: it is not a folder that provision writes to.
+    """
+    if not record.folder:
+        return
+    if not record.folder.startswith("gs://") or not record.folder.endswith(f"/{record.nonce}/"):
+        raise Refused(
+            f"refusing to delete {record.folder}",
+            why="the state lists it, but provision never writes to such a folder",
+            hint=FOREIGN_RECORD_HINT,
+        )
+    yield DeleteObjects(record.folder)
+
+
+def _payload_notes(observed: ColabObservation) -> Iterator[str]:
+    files = observed.rendered
+    if files.payload_object:
+        yield f"payload: the cell fetches it from {files.payload_object}"
+    elif files.github_addresses:
+        yield f"payload: the cell fetches it from {files.url}"
+        if observed.unreachable:
+            yield f"{PUSH_NOTE} {files.payload_name}: {observed.unreachable}"
+    if files.report:
+        yield f"report: the cell copies it to {files.report}"
 
 
 def _notes(context: TargetContext, facts: Facts) -> Iterator[str]:

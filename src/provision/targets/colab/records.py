@@ -19,6 +19,8 @@ class NotebookRecord(Record):
         files: The sha256 of each file without additions by people, by name.
         nonce: The nonce that its report answers.
         payload: The sha256 of the payload.
+        report: Where the cell copies the report to; "" for nowhere.
+        folder: The folder of payload and report in a bucket; "" for none.
     """
 
     part: ClassVar[str] = "notebook"
@@ -32,6 +34,8 @@ class NotebookRecord(Record):
     lock: str
     payload: str
     kind: str = "colab"
+    report: str = ""
+    folder: str = ""
 
     @property
     def notebook(self) -> str:

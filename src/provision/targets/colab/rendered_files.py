@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Any
 
 import provision
 from provision.facts import Facts
 from provision.kinds.colab import find_shape
+from provision.spelling import format_command
 from provision.targets.colab import cell, notebook
 from provision.targets.colab.agent_config import build_agent_config, encode_config
 from provision.targets.colab.file_names import (
@@ -19,6 +21,12 @@ from provision.targets.colab.file_names import (
     build_file_stem,
     build_render_command,
     get_colab_target,
+)
+from provision.targets.colab.github_link import GithubFile
+from provision.targets.colab.locations import (
+    get_payload_object,
+    list_github_addresses,
+    split_report_location,
 )
 from provision.targets.context import TargetContext
 from provision.targets.pinned_uv import read_pinned_uv
@@ -40,6 +48,13 @@ class RenderedFiles:
     payload: bytes
     sha256: str
     url: str
+    """Where the file of the payload is fetched from; "" without such a file."""
+    github_addresses: tuple[str, ...]
+    """The addresses of that file in its repository; () if it is not there."""
+    payload_object: str
+    """The address of the payload in the bucket; "" if it is not there."""
+    report: str
+    """Where the cell copies the report to; "" for nowhere."""
 
     @property
     def notebook_name(self) -> str:
@@ -50,6 +65,11 @@ class RenderedFiles:
     def payload_name(self) -> str:
         """The name of the payload's file, if it has its own file."""
         return self.name + PAYLOAD_SUFFIX
+
+    @property
+    def report_places(self) -> tuple[str, str]:
+        """The object, or the file on Drive, that the report is copied to."""
+        return split_report_location(self.report)
 
     def merge_files(self, existing: Mapping[str, bytes]) -> dict[str, bytes]:
         """Return the files by name, merged with those that exist.
@@ -74,25 +94,48 @@ class RenderedFiles:
 
 
 def list_file_names(context: TargetContext, url: str = "") -> tuple[str, ...]:
-    """Return the names of the files of a target."""
-    return tuple(
-        build_file_stem(context) + ending
-        for ending in (CELL_SUFFIX, NOTEBOOK_SUFFIX, *((PAYLOAD_SUFFIX,) if url else ()))
-    )
+    """Return the names of the files of a target; with `url` the payload has its own file."""
+    has_payload = url or get_colab_target(context).payload_place == "repository"
+    endings = (CELL_SUFFIX, NOTEBOOK_SUFFIX, *((PAYLOAD_SUFFIX,) if has_payload else ()))
+    return tuple(build_file_stem(context) + ending for ending in endings)
 
 
 def render_files(
-    context: TargetContext, facts: Facts, *, spec_file: str = "", nonce: str = "", url: str = ""
+    context: TargetContext,
+    facts: Facts,
+    *,
+    spec_file: str = "",
+    nonce: str = "",
+    url: str = "",
+    github_file: GithubFile | None = None,
 ) -> RenderedFiles:
     """Return the files of a target.
 
-    `spec_file` is the spec's name for people, `url` the address of a payload outside the cell.
+    Args:
+        context: the target with its lock.
+        facts: the tables to look up.
+        spec_file: the spec's name for people.
+        nonce: the request that the report answers; "" for the one of the declaration.
+        url: the address of a payload outside the cell, in place of the declared one.
+        github_file: the file of the payload on GitHub, for `payload: repository`.
     """
+    spec_file = spec_file or f"{context.stem}.yaml"
     document = build_agent_config(context, facts, read_pinned_uv(), nonce)
     payload = cell.build_payload(encode_config(document), cell.build_payload_members(context))
-    sha256 = cell.digest_payload(payload)
-    about = build_about(context, facts, document, spec_file or f"{context.stem}.yaml", sha256, url)
-    text = cell.render_cell(about, [] if url else cell.encode_payload(payload), url)
+    sha256, place = cell.digest_payload(payload), get_colab_target(context).payload_place
+    about = build_about(context, facts, document, spec_file, sha256, url)
+    addresses, payload_object = [url] if url else [], ""
+    is_chosen = bool(url)
+    if place == "bucket" and not is_chosen:
+        payload_object = get_payload_object(context, document["nonce"], sha256)
+        addresses = [payload_object]
+    elif place == "repository" and github_file is not None and not is_chosen:
+        addresses = list_github_addresses(github_file, payload)
+        url = addresses[0]
+    if addresses:
+        about["embed"] = _describe_embedding(context, spec_file)
+    lines = () if addresses else cell.encode_payload(payload)
+    text = cell.render_cell(about, lines, addresses)
     return RenderedFiles(
         build_file_stem(context),
         document["nonce"],
@@ -101,6 +144,9 @@ def render_files(
         payload,
         sha256,
         url,
+        tuple(addresses) if place == "repository" and not is_chosen else (),
+        payload_object,
+        document["report"] or "",
     )
 
 
@@ -124,6 +170,15 @@ def build_about(
         "make_again": build_render_command(context, spec_file, url),
         "payload_sha256": sha256,
     }
+
+
+def _describe_embedding(context: TargetContext, spec_file: str) -> str:
+    """Return how to render a cell that contains its payload."""
+    command = format_command("render", PurePath(spec_file), context.target)
+    if get_colab_target(context).payload_place == "embedded":
+        return f"put the payload into the cell: {command}"
+    setting = f"set `payload: embedded` on target {context.target}"
+    return f"put the payload into the cell: {setting}, then {command}"
 
 
 def _contents(context: TargetContext, document: Mapping[str, Any]) -> Iterator[str]:

@@ -89,7 +89,7 @@ def plan_environment(context: TargetContext, observed: LocalObservation) -> Acti
     effects = change.effects
     if change.operation is not Operation.KEEP:
         removals = (
-            RemoveTree(resolve_own_folder(context.folder, earlier, context.address))
+            RemoveTree(resolve_own_folder(context.folder, earlier, context.address), True)
             for earlier in observed.unused_environments
         )
         effects = (*effects, ReplaceSymlink(link, path.name), *removals)

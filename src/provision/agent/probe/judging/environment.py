@@ -16,6 +16,21 @@ def _paths(given: JudgeInput) -> Judgement:
         for name, state in states.items()
         if state != "writable"
     ]
+    # Files go to the machine's disk first, and to Drive later: a write succeeds without space.
+    full = [
+        name
+        for name in states
+        if given.get(f"path.{name}.filesystem") == _DRIVE
+        and given.get(f"disk.path.{name}.free_bytes") == 0
+    ]
+    if full and not wrong:
+        return fails(
+            f"{format_list(full)}: Google Drive is full",
+            "writable",
+            states,
+            "the storage of the account is used up, and what is written does not reach Drive",
+            "delete files in Drive and empty its trash, or set `paths` to a folder on the disk",
+        )
     if not wrong:
         kinds = {name: given.get(f"path.{name}.filesystem") or "" for name in given.expected.paths}
         far = [
@@ -27,13 +42,19 @@ def _paths(given: JudgeInput) -> Judgement:
             f"; network file systems, slow for many small files: {format_list(far)}" if far else ""
         )
         return passes(f"every declared path is writable{message}", "writable", states)
+    is_drive_absent = any(
+        state == "absent" and f"/{_MY_DRIVE}/" in f"{given.expected.paths[name]}/"
+        for name, state in states.items()
+    )
     return fails(
         format_list(wrong),
         "writable",
         states,
         "the folder was not created, is not mounted, belongs to another user, or is inside "
         "a folder that this user cannot enter",
-        "create the folder and give it to the user who runs the training, let that user "
+        "allow the cell to mount Google Drive, or correct `paths` in the spec"
+        if is_drive_absent
+        else "create the folder and give it to the user who runs the training, let that user "
         "enter its parent folders (chmod +x), or correct `paths` in the spec",
     )
 
@@ -187,6 +208,11 @@ def _files(given: JudgeInput) -> Judgement:
     )
 
 
+_MY_DRIVE = "MyDrive"
+_DRIVE = "fuse.drive"
+"""Type of a mounted Google Drive, and its free space is that of the account. Sources:
+googlecolab/colabtools, drive.py, and its issue 6051.
+"""
 _OVER_THE_NETWORK = (
     "nfs",
     "cifs",
@@ -196,6 +222,7 @@ _OVER_THE_NETWORK = (
     "ceph",
     "beegfs",
     "gpfs",
+    _DRIVE,
     "fuse.gcsfuse",
     "fuse.sshfs",
     "fuse.rclone",
