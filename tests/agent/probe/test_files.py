@@ -450,7 +450,7 @@ def test_a_package_of_another_version_than_its_metadata_says_is_a_warning(
     assert code == 0
     assert found["P06:gamma"]["status"] == "warn"
     assert (
-        "gamma reports version 0.9 when it is imported, but its metadata lists 1.0"
+        "gamma reports version 0.9 when imported, but its metadata lists 1.0"
         in found["P06:gamma"]["message"]
     )
     assert (found["P06:delta"]["status"], found["P06:epsilon"]["status"]) == ("pass", "pass")

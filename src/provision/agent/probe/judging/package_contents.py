@@ -35,7 +35,7 @@ def judge_import(given: JudgeInput) -> Judgement:
         )
     if live:
         return warns(
-            f"{given.subject} reports version {live[0]} when it is imported, but its metadata lists "
+            f"{given.subject} reports version {live[0]} when imported, but its metadata lists "
             f"{live[1]}",
             live[1],
             live[0],
