@@ -141,6 +141,12 @@ class State:
         added = {f"{address}#{part}": record} if record is not None else {}
         return replace(self, serial=self.serial + 1, resources={**rest, **added})
 
+    def with_target(self, address: str, other: State) -> State:
+        """Return the next state, with the records of one target as another state has them."""
+        own = {k: v for k, v in self.resources.items() if k.rpartition("#")[0] != address}
+        new = {k: v for k, v in other.resources.items() if k.rpartition("#")[0] == address}
+        return replace(self, serial=self.serial + 1, resources={**own, **new})
+
 
 @dataclass(frozen=True, slots=True)
 class Ledger:

@@ -13,6 +13,7 @@ import pytest
 from provision.adapters import RealSystem
 from provision.commands.orphans import list_orphans
 from provision.commands.shared.executor import Executor, recover_interrupted
+from provision.commands.shared.state_writer import StateWriter
 from provision.effects.google import CloudReader, CreateInstance, DeleteInstance
 from provision.effects.system import Effect, ProgressCallback, System
 from provision.errors import ExternalError
@@ -115,7 +116,8 @@ def recover_all(place: Place, world: System) -> None:
     """Recover from open intents, with no address planned."""
     store = LocalStore(place.ledger_folder(), world)
     with store.exclusive(0, place.lines.append):
-        executor = Executor(store, store.load_ledger(), world, place.lines.append, REGISTRY)
+        writer = StateWriter(store, store.load_ledger())
+        executor = Executor(writer, world, place.lines.append, REGISTRY)
         recover_interrupted(executor, ())
 
 

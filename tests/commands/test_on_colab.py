@@ -13,6 +13,7 @@ import pytest
 from provision.adapters import RealSystem
 from provision.commands.shared.executor import Executor
 from provision.commands.shared.report_store import store_evidence
+from provision.commands.shared.state_writer import StateWriter
 from provision.commands.shared.target_plans import runs_in_browser
 from provision.effects.colab import RunOnColab, StopColabSession
 from provision.effects.system import Effect, ProgressCallback
@@ -87,7 +88,7 @@ def ran(
 
 def executor_of(folder: Path, world: Colab) -> Executor:
     store = LocalStore(folder, world)
-    return Executor(store, store.load_ledger(), world, lambda _: None, REGISTRY)
+    return Executor(StateWriter(store, store.load_ledger()), world, lambda _: None, REGISTRY)
 
 
 def test_the_command_line_is_asked_for_targets_that_say_so(folder: Path) -> None:

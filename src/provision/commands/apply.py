@@ -17,6 +17,7 @@ from provision.commands.shared.executor import (
 from provision.commands.shared.load import LoadedSpec
 from provision.commands.shared.package_contents import build_wheels
 from provision.commands.shared.report_store import store_evidence
+from provision.commands.shared.state_writer import StateWriter
 from provision.commands.shared.target_plans import (
     ErrorsByTarget,
     TargetPlans,
@@ -165,7 +166,7 @@ def apply(
             confirm(plans.plan, locked)  # another run changed something while this one was waiting
         if locked.fresh:
             write_lock(locked, system, progress)
-        executor = Executor(store, ledger, system, progress, loaded.spec.registry)
+        executor = Executor(StateWriter(store, ledger), system, progress, loaded.spec.registry)
         recover_interrupted(executor, {context.address for context in plans.contexts.values()})
         with note_on_interrupt(lambda: leftover_notice(plans.contexts.values(), executor.ledger)):
             failed = _perform_actions(plans, names, ledger, executor)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from provision.commands.shared.executor import Executor
 from provision.commands.shared.load import state_folder
+from provision.commands.shared.state_writer import StateWriter
 from provision.commands.shared.target_plans import ErrorsByTarget, collect_errors
 from provision.effects.local import RemoveTree
 from provision.effects.system import ProgressCallback, System
@@ -66,7 +67,8 @@ def destroy(
     confirm(shown)
     removed: list[Action] = []
     with store.exclusive(lock_wait_s, progress):
-        executor = Executor(store, store.load_ledger(), system, progress, registry_in_use.get())
+        writer = StateWriter(store, store.load_ledger())
+        executor = Executor(writer, system, progress, registry_in_use.get())
         actions = _removals(path, names, executor.ledger, folder, everything=everything)
         if [action.title for action in actions] != [action.title for action in shown]:
             confirm(actions)  # another run changed something while this one was waiting

@@ -10,6 +10,7 @@ from provision.commands.shared.launch import build_launch, single_process_warnin
 from provision.commands.shared.load import LoadedSpec
 from provision.commands.shared.lock_file import require_lock
 from provision.commands.shared.run_records import run_records_folder
+from provision.commands.shared.state_writer import StateWriter
 from provision.commands.shared.target_plans import get_driver_and_context
 from provision.effects.local import MonitorRequest
 from provision.effects.system import ProgressCallback, System
@@ -59,7 +60,8 @@ def run(
             hint=refusal.hint,
         )
     store = LocalStore(loaded.folder, system)
-    journal = Executor(store, store.load_ledger(), system, progress, loaded.spec.registry)
+    writer = StateWriter(store, store.load_ledger())
+    journal = Executor(writer, system, progress, loaded.spec.registry)
     request = _monitor_request(loaded, target, argv, system) if monitor else None
     program = driver.start(context, argv, journal, request)
     if warning := single_process_warning(build_launch(context.spec, target, lock), argv):

@@ -10,6 +10,7 @@ from provision.commands.shared.executor import Executor
 from provision.commands.shared.load import LoadedSpec
 from provision.commands.shared.package_contents import build_wheels
 from provision.commands.shared.report_store import VerificationResult, write_page
+from provision.commands.shared.state_writer import StateWriter
 from provision.commands.shared.target_plans import (
     ErrorsByTarget,
     collect_errors,
@@ -76,7 +77,7 @@ def verify_before(
             confirm(_to_plan(plans, locked), locked)  # another run changed something meanwhile
         if locked.fresh:
             write_lock(locked, system, progress)
-        executor = Executor(store, ledger, system, progress, loaded.spec.registry)
+        executor = Executor(StateWriter(store, ledger), system, progress, loaded.spec.registry)
         contexts = [target.context for target in targets.values()]
         with note_on_interrupt(lambda: leftover_notice(contexts, executor.ledger)):
             for name, target in targets.items():

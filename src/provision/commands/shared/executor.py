@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from provision.commands.shared.state_writer import StateWriter
 from provision.effects.service import ServiceEffect
 from provision.effects.system import ProgressCallback, System
 from provision.errors import ExternalError, ProvisionError
@@ -24,38 +25,41 @@ if TYPE_CHECKING:
 class Executor:
     """The ledger of one run under its lock, and the only code that changes it.
 
-    It satisfies `provision.targets.base.Journal`.
+    It satisfies `provision.targets.base.Journal`. With an `address` it changes that target alone,
+    and executors of other addresses may share its writer in other threads.
     """
 
     def __init__(
         self,
-        store: LocalStore,
-        ledger: Ledger,
+        writer: StateWriter,
         system: System,
         progress: ProgressCallback,
         registry: Registry,
+        address: str = "",
     ) -> None:
         self.system = system
         self.progress = progress
         self.registry = registry
-        self._store = store
-        self._state = ledger.state
-        self._foreign_reason = ledger.foreign_reason
+        self.address = address
+        self._writer = writer
 
     @property
     def state(self) -> State:
         """The state as it is saved."""
-        return self._state
+        return self._writer.state
 
     @property
     def ledger(self) -> Ledger:
-        """The state with the intents that are open."""
-        return Ledger(self._state, self._store.read_intents(), self._foreign_reason)
+        """The state with the intents that are open; with an `address`, those of that target."""
+        ledger = self._writer.ledger
+        if not self.address:
+            return ledger
+        return replace(ledger, intents=ledger.find_all_interrupted(self.address))
 
     @property
     def folder(self) -> Path:
         """The folder of state, environments and reports."""
-        return self._store.folder
+        return self._writer.store.folder
 
     def driver_of(self, intent: Intent) -> AnyDriver:
         """Return the driver of an interrupted action by its part; the spec may have changed."""
@@ -67,7 +71,7 @@ class Executor:
         A removal needs no intent: the state names what it removes until that is gone.
         """
         removal = action.operation is Operation.DESTROY
-        recorded = self._state.resource(action.address, action.part)
+        recorded = self.state.resource(action.address, action.part)
         if not removal and not action.effects and recorded == action.record:
             return
         if announce:
@@ -76,7 +80,7 @@ class Executor:
         if removal:
             for effect in action.effects:
                 self.system.perform(effect, self.progress)
-            self.save(driver.state_after(action, self._state, self.system))
+            self.save(driver.state_after(action, self.state, self.system))
         else:
             self._perform_in_journal(driver, action)
 
@@ -87,14 +91,14 @@ class Executor:
                 if isinstance(effect, ServiceEffect) and effect.is_billable:
                     requested = {**intent.details, REQUESTED_AT: self.system.now()}
                     intent = replace(intent, details=requested)
-                    self._store.open_intent(intent)
+                    self._writer.open_intent(intent)
                 self.system.perform(effect, self.progress)
         except ExternalError as error:
             if error.still_running == ():
-                self.save(driver.state_after_failure(action, self._state))
+                self.save(driver.state_after_failure(action, self.state))
                 self.close_intent(intent)
             raise
-        after = driver.state_after(action, self._state, self.system)
+        after = driver.state_after(action, self.state, self.system)
         for part in action.replaced:
             after = after.with_record(action.address, part, None)
         self.save(after)
@@ -102,28 +106,31 @@ class Executor:
 
     def save(self, state: State) -> None:
         """Save the state that follows the current one."""
-        if state is not self._state:
-            self._store.save(state, expecting=self._state.serial)
-            self._state = state
+        if state is self.state:
+            return
+        if self.address:
+            self._writer.change(lambda current: current.with_target(self.address, state))
+        else:
+            self._writer.change(lambda _: state)
 
     def record(self, address: str, part: str, record: Mapping[str, Any] | None) -> None:
         """Save the state with one part recorded anew, or dropped."""
-        self.save(self._state.with_record(address, part, record))
+        self.save(self.state.with_record(address, part, record))
 
     def close_intent(self, intent: Intent) -> None:
         """Close an intent: the state contains its result, or nothing is left of it."""
-        self._store.close_intent(intent)
+        self._writer.close_intent(intent)
 
     def _begin(self, action: Action) -> Intent:
         """Save what the action replaces and open its intent."""
         plain = Intent(action.address, action.part, str(action.operation))
         intent = replace(action.intent or plain, began=self.system.now())
-        state = self._state
+        state = self.state
         for part, record in action.replaced.items():
             state = state.with_record(action.address, part, record)
         self.save(state)
-        self._store.open_intent(intent)
-        for earlier in self._store.read_intents():
+        self._writer.open_intent(intent)
+        for earlier in self.ledger.intents:
             same_address = earlier.address == action.address and earlier.key != intent.key
             if same_address and not set(action.settles).isdisjoint(earlier.names):
                 self.close_intent(earlier)
@@ -141,7 +148,8 @@ def open_executor(
     """
     store = LocalStore(loaded.folder, system)
     with store.exclusive(lock_wait_s, progress):
-        yield Executor(store, store.load_ledger(), system, progress, loaded.spec.registry)
+        writer = StateWriter(store, store.load_ledger())
+        yield Executor(writer, system, progress, loaded.spec.registry)
 
 
 def recover_interrupted(executor: Executor, planned: Container[str]) -> None:
