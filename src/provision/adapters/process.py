@@ -32,6 +32,8 @@ _PIPES: dict[str, Any] = {
 }
 # Loaded here: between fork and exec nothing may take a lock.
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
+_piped: set[subprocess.Popen[str]] = set()
+"""The programs that threads of this process wait for."""
 SIGNALS_RESET_ON_EXEC = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGQUIT)
 """Signals that a program must not find ignored.
 
@@ -68,6 +70,8 @@ def capture(
     except BaseException:
         terminate_group(child)
         raise
+    finally:
+        _piped.discard(child)
     return _finish(argv, start, ProcessResult(child.returncode, stdout, stderr))
 
 
@@ -98,6 +102,7 @@ def stream(
         terminate_group(child)
         raise
     finally:
+        _piped.discard(child)
         if timer is not None:
             timer.cancel()
     return _finish(argv, start, result)
@@ -175,6 +180,16 @@ def start_program(
     )
 
 
+def terminate_piped_programs() -> None:
+    """End the programs that other threads wait for, as an interrupt would in each of them.
+
+    A program that must not be interrupted (`run_to_completion`) goes on.
+    """
+    for child in list(_piped):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(child.pid, signal.SIGTERM)
+
+
 def terminate_group(child: subprocess.Popen[Any]) -> None:
     """End a child and its process group: SIGTERM, five seconds, SIGKILL.
 
@@ -193,7 +208,10 @@ def _start_piped(
     argv: list[str], environment: Mapping[str, str], **options: Any
 ) -> subprocess.Popen[str]:
     log.info("run %s", format_argv(argv))
-    return start_program(argv, environment, **{**_PIPES, **options})
+    child: subprocess.Popen[str] = start_program(argv, environment, **{**_PIPES, **options})
+    if options.get("dies_with_us", True):
+        _piped.add(child)
+    return child
 
 
 def _finish(argv: list[str], start: float, result: ProcessResult) -> ProcessResult:

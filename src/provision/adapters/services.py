@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 from importlib import import_module
+from threading import Lock
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,7 +20,8 @@ class Services:
     """The services outside this machine; each is connected to on first use.
 
     `endpoints` replaces Google's addresses by service (the emulator's), `clock` is for waiting for
-    the report of a device, `retry_policy` for waiting for Google's services.
+    the report of a device, `retry_policy` for waiting for Google's services. With `shared`,
+    several threads use them.
     """
 
     def __init__(
@@ -28,20 +30,33 @@ class Services:
         endpoints: Mapping[str, str] | None,
         clock: PollingClock | None,
         retry_policy: RetryPolicy | None,
+        *,
+        shared: bool = False,
     ) -> None:
         self.environment = environment
         self._endpoints = endpoints
         self._clock = clock
         self._retry_policy = retry_policy
+        self._shared = shared
+        self._connecting = Lock()
 
-    @cached_property
+    @property
     def google(self) -> GoogleClient:
         """The client of Google Cloud."""
+        with self._connecting:
+            return self._google
+
+    @cached_property
+    def _google(self) -> GoogleClient:
         from provision.adapters.google.client import GoogleClient
         from provision.adapters.google.endpoints import Endpoints
 
         endpoints = Endpoints.from_addresses(self._endpoints) if self._endpoints else None
-        return GoogleClient(endpoints, self._retry_policy)
+        if not self._shared:
+            return GoogleClient(endpoints, self._retry_policy)
+        from provision.adapters.google.shared_client import SharedGoogleClient
+
+        return SharedGoogleClient(endpoints, self._retry_policy)
 
     @property
     def polling_clock(self) -> PollingClock:

@@ -63,6 +63,7 @@ class RealSystem:
         endpoints: addresses by service that replace Google's, as the emulator gives them.
         clock: the clock for waiting for the report of a device.
         pace: the policy for waiting for Google's services.
+        shared: several threads use it; what they read at the same time is read once.
     """
 
     def __init__(
@@ -73,10 +74,12 @@ class RealSystem:
         endpoints: Mapping[str, str] | None = None,
         clock: PollingClock | None = None,
         pace: RetryPolicy | None = None,
+        shared: bool = False,
     ) -> None:
         self._environment = dict(os.environ if environment is None else environment)
         self.offline = offline
-        self._endpoints, self._clock, self._pace = endpoints, clock, pace
+        self._service_options = (endpoints, clock, pace)
+        self._shared = shared
         self._shown_notes: set[str] = set()
 
     @cached_property
@@ -90,7 +93,7 @@ class RealSystem:
     def _services(self) -> Services:
         from provision.adapters.services import Services
 
-        return Services(self._environment, self._endpoints, self._clock, self._pace)
+        return Services(self._environment, *self._service_options, shared=self._shared)
 
     def environment(self) -> Mapping[str, str]:
         """See Reader."""

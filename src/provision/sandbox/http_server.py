@@ -6,6 +6,7 @@ import json
 import re
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -73,13 +74,18 @@ def json_response(
 
 
 class Router:
-    """Routes requests by method and path; the first matching pattern wins."""
+    """Routes requests by method and path; the first matching pattern wins.
 
-    def __init__(self, routes: Iterable[Route]) -> None:
+    Requests are answered after `delay_s` seconds.
+    """
+
+    def __init__(self, routes: Iterable[Route], *, delay_s: float = 0.0) -> None:
+        self._delay_s = delay_s
         self._routes = [(method, _compile(pattern), handler) for method, pattern, handler in routes]
 
     def route(self, request: Request) -> Response:
         """Return the response; raises ApiError if a service refuses or no pattern matches."""
+        time.sleep(self._delay_s)
         path_exists = False
         for method, pattern, handler in self._routes:
             if (match := pattern.fullmatch(request.path)) is None:

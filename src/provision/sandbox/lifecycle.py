@@ -17,11 +17,15 @@ BOOTED_NOTE = "booted"
 
 
 class Delays(NamedTuple):
-    """Seconds until an operation ends, from then to ACTIVE, and until a new instance is listed."""
+    """Seconds until an operation ends, from then to ACTIVE, and until a new instance is listed.
+
+    Every call is answered after `answer` seconds.
+    """
 
     operation: float = 0.0
     active: float = 0.0
     listed: float = 0.0
+    answer: float = 0.0
 
 
 class Lifecycle:

@@ -167,13 +167,16 @@ def _run_services(
             *compute_routes(store, facts, faults),
             *storage_routes(store, faults),
             *secret_manager_routes(store),
-        ]
+        ],
+        delay_s=delays.answer,
     )
     # The devices end first: their programs would otherwise continue until they notice, and remain
     # zombies until a process waits for them.
     with (
         _listening(run_http_server(router, ports[0])) as http_port,
-        _listening(run_grpc_server(service, vertex, jobs, ports[1])) as grpc_port,
+        _listening(
+            run_grpc_server(service, vertex, jobs, ports[1], delay_s=delays.answer)
+        ) as grpc_port,
         closing(booter),
         closing(machines),
     ):

@@ -14,6 +14,7 @@ from provision.adapters.google.retry import LOOPBACK_POLICY, RetryPolicy
 if TYPE_CHECKING:
     from provision.adapters.google.instances import InstanceOperations
     from provision.adapters.google.notebooks import NotebooksApi
+    from provision.adapters.google.stockouts import Stockouts
     from provision.adapters.google.storage import Storage
     from provision.adapters.google.vertex import VertexApi
     from provision.effects.system import ProgressCallback
@@ -73,6 +74,13 @@ class GoogleClient:
         return GrpcNotebooks(self.rest, self._endpoints, self.policy)
 
     @cached_property
+    def stockouts(self) -> Stockouts:
+        """The zones that had no capacity for an earlier instance."""
+        from provision.adapters.google.stockouts import Stockouts
+
+        return Stockouts()
+
+    @cached_property
     def storage(self) -> Storage:
         """Cloud Storage."""
         from provision.adapters.google.storage import Storage
@@ -94,7 +102,9 @@ class GoogleClient:
         """Return the operations on instances, which report their progress."""
         from provision.adapters.google.instances import InstanceOperations
 
-        return InstanceOperations(self.notebooks, self.policy, progress, self.console)
+        return InstanceOperations(
+            self.notebooks, self.policy, progress, self.console, self.stockouts
+        )
 
     def instance(self, name: str) -> Mapping[str, Any] | None:
         """See CloudReader."""

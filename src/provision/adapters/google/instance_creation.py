@@ -84,6 +84,9 @@ class _InstanceCreation:
                 return self._create_in_zone(zone)
             except CloudError as error:
                 failure = error.failure
+                self._operations.stockouts.record(
+                    zone, self._request.instance, self._request.body, error
+                )
                 self._attempts.record_failure(zone, failure)
                 self._clean_up(zone, failure)
                 zones = _remaining_zones(zones, zone, failure)
@@ -109,6 +112,10 @@ class _InstanceCreation:
         self._may_hold_work = False
         instance = self._notebooks.get(self._full_name(zone))
         tries = 0
+        if instance is None:
+            self._operations.stockouts.require_capacity(
+                zone, self._request.instance, self._request.body
+            )
         while instance is None:
             try:
                 self._request_creation(zone, tries)

@@ -12,6 +12,7 @@ from provision.adapters.google.operations import running_operation, wait_for_ope
 from provision.adapters.google.rest import RestResource
 from provision.adapters.google.retry import RetryPolicy, poll_until
 from provision.adapters.google.service_errors import ServiceError
+from provision.adapters.google.stockouts import Stockouts
 from provision.effects.system import ProgressCallback
 from provision.sanitize import escape_line, redact
 
@@ -45,6 +46,7 @@ class InstanceOperations:
     policy: RetryPolicy
     progress: ProgressCallback
     console: Callable[[str], str]
+    stockouts: Stockouts
 
     def wait_for(self, operation: RestResource) -> None:
         """Wait until a long-running operation is done."""

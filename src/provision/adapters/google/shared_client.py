@@ -1,0 +1,169 @@
+"""A client of Google's services for several threads: reads of the same things share a call."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, TypeVar
+
+from provision.adapters.google.client import GoogleClient
+from provision.adapters.google.endpoints import Endpoints
+from provision.adapters.google.notebooks import NotebooksApi
+from provision.adapters.google.rest import HttpResponse, RestClient, RestResource
+from provision.adapters.google.retry import RetryPolicy
+from provision.adapters.google.shared_calls import SharedCalls
+
+T = TypeVar("T")
+
+
+class _LockedProperty(cached_property[T]):
+    """A property that one thread computes on first use while the others wait."""
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        if instance is None:
+            return self
+        with instance.connecting:
+            return super().__get__(instance, owner)
+
+
+class SharedGoogleClient(GoogleClient):
+    """A `GoogleClient` that several threads may use.
+
+    An instance that one thread waits for is read by itself, those of several threads by one list
+    of their project. Quotas, machines on offer and buckets are read once for all threads that
+    request them at the same time.
+    """
+
+    def __init__(self, endpoints: Endpoints | None, policy: RetryPolicy | None) -> None:
+        super().__init__(endpoints, policy)
+        self.connecting = threading.RLock()
+        self._calls = SharedCalls()
+
+    @_LockedProperty
+    def rest(self) -> RestClient:
+        """The sender of REST calls, with connections for each thread."""
+        single = super().rest
+        return _ThreadedRestClient(
+            single.credentials, self.policy, loopback=self._endpoints.is_loopback
+        )
+
+    @_LockedProperty
+    def notebooks(self) -> NotebooksApi:
+        """Notebooks v2 with shared reads."""
+        return SharedNotebooks(super().notebooks, self._calls)
+
+    storage = _LockedProperty(GoogleClient.__dict__["storage"].func)
+    vertex = _LockedProperty(GoogleClient.__dict__["vertex"].func)
+    stockouts = _LockedProperty(GoogleClient.__dict__["stockouts"].func)
+
+    def templates(self, project: str, region: str) -> tuple[Mapping[str, Any], ...]:
+        """See CloudReader."""
+        return self._calls.read(
+            ("templates", project, region), lambda: GoogleClient.templates(self, project, region)
+        )
+
+    def bucket(self, name: str) -> Mapping[str, Any] | None:
+        """See CloudReader."""
+        return self._calls.read(("bucket", name), lambda: GoogleClient.bucket(self, name))
+
+    def quotas(self, project: str, region: str) -> tuple[Mapping[str, Any], ...] | None:
+        """See CloudReader."""
+        return self._calls.read(
+            ("quotas", project, region), lambda: GoogleClient.quotas(self, project, region)
+        )
+
+    def accelerator_types(self, project: str, zone: str) -> tuple[Mapping[str, Any], ...] | None:
+        """See CloudReader."""
+        return self._calls.read(
+            ("accelerators", project, zone),
+            lambda: GoogleClient.accelerator_types(self, project, zone),
+        )
+
+
+class SharedNotebooks(NotebooksApi):
+    """Notebooks v2 for several threads: reads are shared, changes go to the API as they are."""
+
+    def __init__(self, api: NotebooksApi, calls: SharedCalls) -> None:
+        self._api, self._calls = api, calls
+
+    def get(self, name: str) -> RestResource | None:
+        """Return an instance, from one list of the project if several are requested."""
+        project = name.split("/")[1]
+
+        def read(names: frozenset[str]) -> tuple[Mapping[str, RestResource | None], frozenset[str]]:
+            if len(names) == 1:
+                return {name: self._api.get(name)}, frozenset()
+            listed, unreachable = self._api.list(f"projects/{project}/locations/-")
+            return {str(item.get("name")): item for item in listed}, frozenset(unreachable)
+
+        instances, unreachable = self._calls.read_items(("instances", project), name, read)
+        if name not in instances and name.split("/")[3] in unreachable:
+            return self._api.get(name)
+        return instances.get(name)
+
+    def operation(self, name: str) -> RestResource | None:
+        """Return an operation, from one list of its zone if several are requested."""
+        parent = name.partition("/operations/")[0]
+
+        def read(names: frozenset[str]) -> Mapping[str, RestResource | None]:
+            if len(names) == 1:
+                return {name: self._api.operation(name)}
+            return {str(item.get("name")): item for item in self._api.operations(parent)}
+
+        operations = self._calls.read_items(("operation", parent), name, read)
+        # A list has the newest operations only.
+        return operations[name] if name in operations else self._api.operation(name)
+
+    def list(self, parent: str) -> tuple[tuple[RestResource, ...], tuple[str, ...]]:
+        """See NotebooksApi."""
+        return self._calls.read(("list", parent), lambda: self._api.list(parent))
+
+    def operations(self, parent: str) -> tuple[RestResource, ...]:
+        """See NotebooksApi."""
+        return self._calls.read(("operations", parent), lambda: self._api.operations(parent))
+
+    def config(self, parent: str) -> RestResource | None:
+        """See NotebooksApi."""
+        return self._calls.read(("config", parent), lambda: self._api.config(parent))
+
+    def create(self, parent: str, instance: str, body: RestResource, request: str) -> RestResource:
+        """See NotebooksApi."""
+        return self._api.create(parent, instance, body, request)
+
+    def update(self, name: str, body: RestResource, mask: str, request: str) -> RestResource:
+        """See NotebooksApi."""
+        return self._api.update(name, body, mask, request)
+
+    def delete(self, name: str, request: str) -> RestResource | None:
+        """See NotebooksApi."""
+        return self._api.delete(name, request)
+
+    def resize(self, name: str, disk: str, size_gb: str) -> RestResource:
+        """See NotebooksApi."""
+        return self._api.resize(name, disk, size_gb)
+
+    def stop(self, name: str) -> RestResource:
+        """See NotebooksApi."""
+        return self._api.stop(name)
+
+    def start(self, name: str) -> RestResource:
+        """See NotebooksApi."""
+        return self._api.start(name)
+
+
+class _ThreadedRestClient(RestClient):
+    """Sends the requests of each thread over its own connections: a session is for one thread."""
+
+    def __init__(self, credentials: Any, policy: RetryPolicy, *, loopback: bool) -> None:
+        self.credentials = credentials
+        self._arguments = (credentials, policy)
+        self._loopback = loopback
+        self._own = threading.local()
+
+    def send(self, *arguments: Any, **options: Any) -> HttpResponse:
+        """See RestClient."""
+        if not hasattr(self._own, "client"):
+            self._own.client = RestClient(*self._arguments, loopback=self._loopback)
+        response: HttpResponse = self._own.client.send(*arguments, **options)
+        return response
