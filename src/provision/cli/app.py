@@ -201,7 +201,22 @@ def target_option(text: str = "Select a target in the spec.") -> Decorator:
 
 TARGET = target_option()
 ALL_TARGETS = click.option(
-    "--all", "all_targets", is_flag=True, help="Select all targets in the spec."
+    "--all",
+    "all_targets",
+    is_flag=True,
+    help="Select all targets in the spec, or in all specs of a folder.",
+)
+PARALLEL = click.option(
+    "--parallel",
+    type=NumberWithin(int, 1, 256),
+    default=8,
+    metavar="N",
+    help="Work on up to N targets at a time; default: 8.",
+)
+KEEP_GOING = click.option(
+    "--keep-going",
+    is_flag=True,
+    help="Leave out the specs in a folder that have errors, instead of starting nothing.",
 )
 OUT = click.option("--out", type=FILE, help="Write to this file instead of standard output.")
 YES = click.option("--yes", "-y", is_flag=True, help="Skip the confirmation.")

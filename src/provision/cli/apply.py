@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,10 +14,12 @@ from provision.cli.app import (
     ALL_TARGETS,
     FAULTS,
     FILE,
+    KEEP_GOING,
     LOCK_TIMEOUT,
     LOCKED,
     OFFLINE,
     OUTPUT_FORMAT,
+    PARALLEL,
     SANDBOX,
     SPEC,
     TARGETS,
@@ -26,6 +29,9 @@ from provision.cli.app import (
 )
 
 if TYPE_CHECKING:
+    from provision.cli.fleet_progress import LineWatcher
+    from provision.cli.progress import Progress
+    from provision.commands.apply import ApplyOptions
     from provision.commands.lock import LockResult
     from provision.plan import Plan
 
@@ -37,11 +43,14 @@ TIERS = ("inventory", "quick", "deep", "burn")
         "provision apply",
         "provision apply specs/quickstart.yaml --yes",
         "provision apply --locked --yes   # in CI",
+        "provision apply specs --all      # every spec in a folder",
     )
 )
 @SPEC
 @TARGETS
 @ALL_TARGETS
+@PARALLEL
+@KEEP_GOING
 @click.option(
     "--plan",
     "saved_plan",
@@ -78,6 +87,8 @@ def apply(
     targets: tuple[str, ...],
     *,
     all_targets: bool,
+    parallel: int,
+    keep_going: bool,
     saved_plan: Path | None,
     verify: bool,
     tier: str | None,
@@ -94,13 +105,9 @@ def apply(
     output_format: str,
 ) -> int:
     """Create what the spec declares, and verify it on the device."""
-    from provision.cli import apply_output, console
-    from provision.cli.progress import show_progress
-    from provision.cli.session import import_dropped_reports, open_session
-    from provision.commands import apply as command
-    from provision.commands.shared.target_selection import select_targets
+    from provision.commands.apply import ApplyOptions
 
-    options = command.ApplyOptions(
+    options = ApplyOptions(
         verify=verify,
         frozen=locked,
         saved_plan=saved_plan,
@@ -110,26 +117,90 @@ def apply(
         adopt=adopt,
         tier=tier or "",
     )
-    with open_session(spec, sandbox=sandbox, faults=faults, offline=offline) as (loaded, system):
+    as_json = output_format == "json"
+    if spec.is_dir():
+        from provision.cli.fleet import FleetOptions, refuse_folder_options
+        from provision.cli.fleet_apply import apply_folder
+
+        refuse_folder_options(spec, target=targets, plan=saved_plan)
+        fleet_options = FleetOptions(parallel, keep_going, sandbox, faults, offline)
+        return apply_folder(
+            spec, options, fleet_options, all_targets=all_targets, yes=yes, as_json=as_json
+        )
+    return _apply_spec(
+        spec,
+        targets,
+        options,
+        all_targets=all_targets,
+        parallel=parallel,
+        sandbox=sandbox,
+        faults=faults,
+        offline=offline,
+        yes=yes,
+        verbose=verbose,
+        as_json=as_json,
+    )
+
+
+def _apply_spec(
+    spec: Path,
+    targets: tuple[str, ...],
+    options: ApplyOptions,
+    *,
+    all_targets: bool,
+    parallel: int,
+    sandbox: bool,
+    faults: tuple[str, ...],
+    offline: bool,
+    yes: bool,
+    verbose: bool,
+    as_json: bool,
+) -> int:
+    from provision.cli import apply_output, console, session
+    from provision.cli.progress import show_progress
+    from provision.commands import apply as command
+    from provision.commands.shared.target_selection import select_targets
+
+    has_shown_findings = False
+    run = None
+    if (all_targets or len(targets) > 1) and options.saved_plan is None:
+        from provision.cli.fleet import start_run
+
+        run = start_run(parallel)
+    opened = session.open_session(spec, sandbox=sandbox, faults=faults, offline=offline, run=run)
+    with opened as (loaded, system):
         names = select_targets(loaded, targets, everything=all_targets)
-        if saved_plan is None:
-            import_dropped_reports(loaded, system, lock_timeout=lock_timeout)
-        with show_progress() as progress:
-            has_shown_findings = False
+        if options.saved_plan is None:
+            session.import_dropped_reports(loaded, system, lock_timeout=options.lock_wait_s)
 
-            def confirm(plan: Plan, lock: LockResult) -> None:
-                nonlocal has_shown_findings
-                with progress.paused():
-                    if not has_shown_findings:
-                        console.print_lock_findings(lock, loaded)
-                    has_shown_findings = True
-                    _confirm(plan, lock, yes=yes, show_plan=output_format == "text")
+        def confirm(progress: Progress | LineWatcher, plan: Plan, lock: LockResult) -> None:
+            nonlocal has_shown_findings
+            with progress.paused():
+                if not has_shown_findings:
+                    console.print_lock_findings(lock, loaded)
+                has_shown_findings = True
+                _confirm(plan, lock, yes=yes, show_plan=not as_json)
 
-            result = command.apply(loaded, names, options, system, confirm, progress)
-        if output_format == "json":
+        interruption = None
+        if run is None or len(names) == 1:
+            with show_progress() as progress:
+                ask = partial(confirm, progress)
+                result = command.apply(loaded, names, options, system, ask, progress)
+        else:
+            from provision.cli.fleet_apply import apply_targets
+            from provision.cli.fleet_progress import watch_fleet
+
+            with watch_fleet() as watcher:
+                ask = partial(confirm, watcher)
+                result, interruption = apply_targets(
+                    loaded, names, options, system, run, watcher, ask
+                )
+        if as_json:
             apply_output.print_as_json(result, loaded)
         else:
             apply_output.print_as_text(result, loaded, verbose=verbose)
+    if interruption is not None:
+        raise interruption
     return result.exit_code
 
 

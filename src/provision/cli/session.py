@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, assert_never
 
@@ -18,6 +19,7 @@ from provision.spelling import format_command
 
 if TYPE_CHECKING:
     from provision.adapters.google.instance_commands import InstanceCommand
+    from provision.commands.fleets.parallel_run import ParallelRun
 
 _WRONG_GPU_FAULT = "wrong-gpu"
 SANDBOX_BANNER = "SANDBOX: nothing here is real or costs money; its data is in .provision/sandbox/"
@@ -34,20 +36,30 @@ def open_session(
     faults: tuple[str, ...] = (),
     offline: bool = False,
     apart: bool = False,
+    run: ParallelRun | None = None,
 ) -> Iterator[tuple[LoadedSpec, RealSystem]]:
     """Yield a spec (in a sandbox its substitute) and the system of one command.
 
     With `apart`, errors of the spec that concern single targets do not stop the others.
     """
-    with open_system(path, sandbox=sandbox, faults=faults, offline=offline) as system:
+    with open_system(path, sandbox=sandbox, faults=faults, offline=offline, run=run) as system:
         yield load_session_spec(path, system, sandbox=sandbox, faults=faults, apart=apart), system
 
 
 @contextmanager
 def open_system(
-    path: Path, *, sandbox: bool, faults: tuple[str, ...] = (), offline: bool = False
+    path: Path,
+    *,
+    sandbox: bool,
+    faults: tuple[str, ...] = (),
+    offline: bool = False,
+    run: ParallelRun | None = None,
+    shown: Path | None = None,
 ) -> Iterator[RealSystem]:
     """Yield the system of one command.
+
+    With `run`, its threads use the system. `shown` is what commands in hints name instead of the
+    spec.
 
     Raises:
         UsageError: faults without a sandbox.
@@ -56,7 +68,9 @@ def open_system(
     if not sandbox:
         if faults:
             raise UsageError("--fault needs --sandbox", hint="add --sandbox")
-        yield RealSystem(offline=offline)
+        if run is not None:
+            silence_grpc()
+        yield _create_system(run, offline=offline)
         return
     silence_grpc()
     from provision.adapters.google.instance_commands import render_commands_with
@@ -74,23 +88,47 @@ def open_system(
             console.print_note(
                 f"SANDBOX: using the sandbox that is already running ({running.holder})"
             )
-        with render_commands_with(lambda command: render_for_sandbox(command, path)):
+        with render_commands_with(lambda command: render_for_sandbox(command, path, shown)):
             try:
-                yield RealSystem(offline=offline, endpoints=running.endpoints)
+                yield _create_system(run, offline=offline, endpoints=running.endpoints)
             except ProvisionError as error:
                 if "gcloud " in error.hint:
                     error.hint += f"\n{_SANDBOX_NOTE}"
                 raise
 
 
-def render_for_sandbox(command: InstanceCommand, path: Path) -> str:
-    """Return the substitute for a gcloud command: gcloud does not know instances of a sandbox."""
-    folder = sandbox_folder(path)
+def _create_system(
+    run: ParallelRun | None, *, offline: bool, endpoints: Mapping[str, str] | None = None
+) -> RealSystem:
+    """Return a system; with `run`, its threads use it, and an interrupt ends their waits."""
+    if run is None:
+        return RealSystem(offline=offline, endpoints=endpoints)
+    from provision.adapters.google.report_polling import LOOPBACK_CLOCK, PollingClock
+    from provision.adapters.google.retry import LOOPBACK_POLICY, RetryPolicy
+
+    clock, pace = PollingClock(), RetryPolicy()
+    if endpoints is not None:
+        clock, pace = LOOPBACK_CLOCK, LOOPBACK_POLICY
+    return RealSystem(
+        offline=offline,
+        endpoints=endpoints,
+        clock=replace(clock, sleep=run.pause),
+        pace=replace(pace, sleep=run.pause),
+        shared=True,
+    )
+
+
+def render_for_sandbox(command: InstanceCommand, path: Path, shown: Path | None = None) -> str:
+    """Return the substitute for a gcloud command: gcloud does not know instances of a sandbox.
+
+    `shown` is the folder that the command names instead of the spec.
+    """
+    folder, spec = sandbox_folder(path), shown or path
     match command.verb:
         case "delete":
-            return format_command("destroy", path, sandbox=True)
+            return format_command("destroy", spec, sandbox=True)
         case "describe":
-            return format_command("status", path, sandbox=True)
+            return format_command("status", spec, sandbox=True)
         case "list":
             return format_command("orphans", path, sandbox=True)
         case "diagnose":

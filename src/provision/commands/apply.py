@@ -152,7 +152,7 @@ def apply(
         verify, adopt = options.verify, options.adopt
         plans = plan_targets(loaded, locked.lock, names, ledger, system, verify=verify, adopt=adopt)
         if options.tier:
-            _refuse_tier_in_browser(plans)
+            refuse_tier_in_browser(plans)
         if options.saved_plan is not None:
             check_saved_plan(options.saved_plan, plans.plan, system)
         return plans
@@ -178,7 +178,8 @@ def apply(
     )
 
 
-def _refuse_tier_in_browser(plans: TargetPlans) -> None:
+def refuse_tier_in_browser(plans: TargetPlans) -> None:
+    """Raise UsageError if a notebook, which has its own tier, is among the targets."""
     for name, context in plans.contexts.items():
         if runs_in_browser(context):
             raise UsageError(
@@ -220,13 +221,14 @@ def _verify_targets(
     for name in names:
         if name not in failed:
             with collect_errors(name, names, failed, executor.progress):
-                results.append(_verify_target(name, plans, options, executor))
+                results.append(verify_target(name, plans, options, executor))
     return results
 
 
-def _verify_target(
+def verify_target(
     name: str, plans: TargetPlans, options: ApplyOptions, executor: Executor
 ) -> TargetResult | PendingTarget:
+    """Verify a target whose actions were performed, unless its stored verdict still applies."""
     context, planned = plans.contexts[name], plans.plan.verifications[name]
     driver = get_driver(context)
     actions = [action for action in plans.plan.actions if action.address == context.address]

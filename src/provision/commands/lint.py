@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -10,8 +9,11 @@ from provision.commands.lint_files import InputFile, find_files
 from provision.commands.lint_options import DEFAULT_OPTIONS, LintOptions
 from provision.commands.shared.foreign_files import (
     NotASpec,
+    declares_api_version,
     find_import_hint,
     foreign_file_error,
+    has_spec_keys,
+    has_spec_name,
     identify_documents,
 )
 from provision.commands.shared.load import CheckedDocument, check_file, unified_diff
@@ -32,9 +34,6 @@ _RANKS = list(Severity)
 _ROUNDS = 5
 _MAX_NOTES = 10
 """Files that are skipped with a note each; the others are counted. Our choice."""
-_SPEC_FILE_NAME = re.compile(r"provision([.-].*)?\.ya?ml")
-_SPEC_KEY = re.compile(r"^(gpu|python|packages|targets|extends)[ \t]*:", re.MULTILINE)
-_API_VERSION = re.compile(r"""^[\s{]*["']?apiVersion["']?\s*:\s*["']?provision/""", re.MULTILINE)
 
 
 class LintResult(NamedTuple):
@@ -176,7 +175,7 @@ class _SpecLinter:
             )
         for path, is_named in files:
             is_judged = is_named and not self.options.skip_foreign
-            is_spec = is_judged or _SPEC_FILE_NAME.fullmatch(path.name) is not None
+            is_spec = is_judged or has_spec_name(path)
             try:
                 documents = self._check(path, is_spec)
                 if comparison is not None:
@@ -275,14 +274,13 @@ class _SpecLinter:
 
 def _has_spec_keys(document: CheckedDocument) -> bool:
     """Return whether a text has at least two of the keys that most specs have."""
-    text = document.source.files[document.source.name]
-    return len(set(_SPEC_KEY.findall(text))) > 1
+    return has_spec_keys(document.source.files[document.source.name])
 
 
 def _declares_api_version(document: CheckedDocument) -> bool:
     """Return whether a document names our apiVersion; broken YAML is searched as text."""
     if document.source.data is None:
-        return _API_VERSION.search(document.source.files[document.source.name]) is not None
+        return declares_api_version(document.source.files[document.source.name])
     return str(document.source.data.get("apiVersion", "")).startswith("provision/")
 
 

@@ -32,6 +32,9 @@ _SPEC_KEYS = frozenset(Spec.model_fields) - {"name", "env"}
 _SPEC_LINE = re.compile(
     rf"^(?:{'|'.join(sorted(_SPEC_KEYS - {'apiVersion'}))})[ \t]*:", re.MULTILINE
 )
+_COMMON_KEY = re.compile(r"^(gpu|python|packages|targets|extends)[ \t]*:", re.MULTILINE)
+_API_VERSION = re.compile(r"""^[\s{]*["']?apiVersion["']?\s*:\s*["']?provision/""", re.MULTILINE)
+_SPEC_FILE_NAME = re.compile(r"provision([.-].*)?\.ya?ml")
 _OTHER_TOOLS: tuple[tuple[frozenset[str], str], ...] = (
     (frozenset({"lockfileVersion"}), "an npm lock file"),
     (frozenset({"dependencies", "version"}), "a package.json for Node.js"),
@@ -54,6 +57,21 @@ class ForeignFile(NamedTuple):
 
 class NotASpec(SourceError):
     """A file can be read, and is something else than a spec."""
+
+
+def has_spec_name(path: Path) -> bool:
+    """Return whether a file is named provision.yaml, or provision-NAME.yaml."""
+    return _SPEC_FILE_NAME.fullmatch(path.name) is not None
+
+
+def has_spec_keys(text: str) -> bool:
+    """Return whether a text has at least two of the keys that most specs have."""
+    return len(set(_COMMON_KEY.findall(text))) > 1
+
+
+def declares_api_version(text: str) -> bool:
+    """Return whether a text names our apiVersion."""
+    return _API_VERSION.search(text) is not None
 
 
 def foreign_file_error(path: Path, file: ForeignFile) -> NotASpec:
