@@ -82,13 +82,16 @@ class NotebooksService:
             raise resource_not_found(name)
         self._life.run_due_operations()
         with self._store.read_data() as data:
-            record = _instance(data, name)
-            body = dict(record["body"])
-            is_due = record["active"] is not None and record["active"] <= time.time()
-            if is_due and body["state"] == "PROVISIONING":
-                with self._store.edit_data():
-                    mark_active(record["body"])
-            return body
+            return self._show(_instance(data, name))
+
+    def _show(self, record: Body) -> Body:
+        """Return the body of an instance; one that is due to be ACTIVE is from then on."""
+        body = dict(record["body"])
+        is_due = record["active"] is not None and record["active"] <= time.time()
+        if is_due and body["state"] == "PROVISIONING":
+            with self._store.edit_data():
+                mark_active(record["body"])
+        return body
 
     def list_instances(self, parent: str, size: int = 0, token: str = "") -> Body:
         """Return the instances of a zone, or with `locations/-` of all.
@@ -105,7 +108,7 @@ class NotebooksService:
         self._life.run_due_operations()
         with self._store.read_data() as data:
             bodies = [
-                dict(record["body"])
+                self._show(record)
                 for name, record in sorted(data["instances"].items())
                 if _is_in(name, project, zone)
                 and name not in being_created
@@ -225,9 +228,10 @@ class NotebooksService:
         """Return an operation."""
         self._admit(name)
         self._life.run_due_operations()
-        with self._store.edit_data() as data:
-            if self._faults.has("lost-operation"):
+        if self._faults.has("lost-operation"):
+            with self._store.edit_data() as data:
                 data["operations"].pop(name, None)
+        with self._store.read_data() as data:
             return operations.to_json(operations.find(data, name))
 
     def operations(self, parent: str) -> Body:

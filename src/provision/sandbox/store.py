@@ -66,7 +66,8 @@ class Store:
             finally:
                 self._depth -= 1
                 if not self._depth:
-                    text = json.dumps(self._data, indent=1, sort_keys=True)
+                    # Without indent: json writes indented text ten times slower.
+                    text = json.dumps(self._data, sort_keys=True)
                     write_atomically(self._file, text, durable=False)
 
     @contextmanager

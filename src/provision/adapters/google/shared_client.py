@@ -86,21 +86,31 @@ class SharedNotebooks(NotebooksApi):
 
     def __init__(self, api: NotebooksApi, calls: SharedCalls) -> None:
         self._api, self._calls = api, calls
+        self._shown: set[str] = set()
+        """The instances that were shown: a list does not contain one that is being created."""
 
     def get(self, name: str) -> RestResource | None:
-        """Return an instance, from one list of the project if several are requested."""
+        """Return an instance, from one list of the project if several are requested.
+
+        An instance that was not shown before, or that the list lacks, is read by itself.
+        """
+        instance = self._find_listed(name) if name in self._shown else None
+        if instance is None:
+            instance = self._api.get(name)
+        if instance is not None:
+            self._shown.add(name)
+        return instance
+
+    def _find_listed(self, name: str) -> RestResource | None:
         project = name.split("/")[1]
 
-        def read(names: frozenset[str]) -> tuple[Mapping[str, RestResource | None], frozenset[str]]:
+        def read(names: frozenset[str]) -> Mapping[str, RestResource]:
             if len(names) == 1:
-                return {name: self._api.get(name)}, frozenset()
-            listed, unreachable = self._api.list(f"projects/{project}/locations/-")
-            return {str(item.get("name")): item for item in listed}, frozenset(unreachable)
+                return {}
+            listed, _ = self._api.list(f"projects/{project}/locations/-")
+            return {str(item.get("name")): item for item in listed}
 
-        instances, unreachable = self._calls.read_items(("instances", project), name, read)
-        if name not in instances and name.split("/")[3] in unreachable:
-            return self._api.get(name)
-        return instances.get(name)
+        return self._calls.read_items(("instances", project), name, read).get(name)
 
     def operation(self, name: str) -> RestResource | None:
         """Return an operation, from one list of its zone if several are requested."""
