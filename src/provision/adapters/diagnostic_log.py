@@ -79,6 +79,11 @@ class EventLog:
             )
         return False
 
+    @property
+    def handler_count(self) -> int:
+        """How many files and streams each event is written to."""
+        return len(self._handlers)
+
     def reset(self) -> None:
         """Forget all events, and close the handlers."""
         for handler in self._handlers:
@@ -94,6 +99,8 @@ class EventLog:
             _handle(event, handler)
 
 
+_MAX_HANDLERS = 8
+"""Files and streams of one log. Our choice."""
 log = EventLog()
 
 
@@ -144,12 +151,15 @@ def open_state_log(
     """Log to logs/provision.log below the state's folder, which exists; never fails.
 
     Called when the state is locked, thus only by commands that change something. A file that the
-    log writes to already is not opened again, and one above `max_bytes` is rotated.
+    log writes to already is not opened again, and one above `max_bytes` is rotated. A command for
+    many folders logs in the first ones, since each line goes to all files.
     """
     logs = folder / "logs"
     try:
         logs.mkdir(mode=0o700, exist_ok=True)
         if logs.is_symlink() or log.writes_to(logs / "provision.log"):
+            return
+        if log.handler_count >= _MAX_HANDLERS:
             return
         handler = _file_handler(logs / "provision.log", max_bytes)
     except OSError:

@@ -127,6 +127,12 @@ def apply(
         return apply_folder(
             spec, options, fleet_options, all_targets=all_targets, yes=yes, as_json=as_json
         )
+    if keep_going:
+        from provision.errors import UsageError
+
+        raise UsageError(
+            f"--keep-going applies to a folder, and {spec} is not a folder", hint="omit it"
+        )
     return _apply_spec(
         spec,
         targets,

@@ -13,6 +13,7 @@ from provision.cli.app import (
     FAULTS,
     LOCK_TIMEOUT,
     OUTPUT_FORMAT,
+    PARALLEL,
     SANDBOX,
     SPEC,
     TARGETS,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 @SPEC
 @TARGETS
 @ALL_TARGETS
+@PARALLEL
 @click.option(
     "--force", is_flag=True, help="Also remove environments that are in use by running programs."
 )
@@ -45,6 +47,7 @@ def destroy(
     targets: tuple[str, ...],
     *,
     all_targets: bool,
+    parallel: int,
     force: bool,
     sandbox: bool,
     faults: tuple[str, ...],
@@ -57,6 +60,22 @@ def destroy(
     from provision.commands import destroy as command
     from provision.views.plan import render_actions
 
+    as_json = output_format == "json"
+    if spec.is_dir():
+        from provision.cli.fleet import FleetOptions, refuse_folder_options
+        from provision.cli.fleet_change import destroy_folder
+
+        refuse_folder_options(spec, target=targets)
+        return destroy_folder(
+            spec,
+            FleetOptions(parallel, sandbox=sandbox, faults=faults),
+            all_targets=all_targets,
+            lock_wait_s=lock_timeout,
+            force=force,
+            yes=yes,
+            as_json=as_json,
+        )
+
     def confirm(actions: tuple[Action, ...]) -> None:
         if output_format == "text" or not yes:
             color = console.supports_color(sys.stderr)
@@ -65,7 +84,25 @@ def destroy(
         console.confirm("Remove these resources?", yes=yes, doing="destroy")
 
     failed: ErrorsByTarget = {}
-    with session.open_system(spec, sandbox=sandbox, faults=faults) as system:
+    run = None
+    if all_targets or len(targets) > 1:
+        from provision.cli.fleet import start_run
+
+        run = start_run(parallel)
+    with session.open_system(spec, sandbox=sandbox, faults=faults, run=run) as system:
+        if run is not None:
+            from provision.cli.fleet_change import destroy_targets
+            from provision.commands.fleets.destroy import find_spec_removals
+
+            removals = find_spec_removals(spec, targets, system, sandbox=sandbox)
+            if len(removals) > 1:
+                return destroy_targets(
+                    *(removals, system, run),
+                    lock_wait_s=lock_timeout,
+                    force=force,
+                    yes=yes,
+                    as_json=as_json,
+                )
         removed = command.destroy(
             spec,
             targets,

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from provision.cli import console
-from provision.cli.session import open_system
+from provision.cli.session import import_dropped_reports, open_system
 from provision.errors import ProvisionError, UsageError
 from provision.spelling import format_command, pluralize
 
@@ -124,6 +124,12 @@ def refuse_folder_options(folder: Path, **given: object) -> None:
                 f"--{name.replace('_', '-')} applies to a single spec, and {folder} is a folder",
                 hint="use the path of a spec in the folder, or omit the option",
             )
+
+
+def import_reports_of_fleet(fleet: Fleet, system: RealSystem, lock_timeout: float = 0) -> None:
+    """Import the reports in the inboxes of a fleet's targets."""
+    for spec in fleet.specs:
+        import_dropped_reports(spec, system, lock_timeout=lock_timeout)
 
 
 def print_failures(failed: Mapping[str, ProvisionError]) -> None:

@@ -9,7 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from provision.cli import console
-from provision.cli.fleet import FleetOptions, open_fleet, print_failures, require_all
+from provision.cli.fleet import (
+    FleetOptions,
+    import_reports_of_fleet,
+    open_fleet,
+    print_failures,
+    require_all,
+)
 from provision.cli.fleet_progress import LineWatcher, watch_fleet
 from provision.commands.apply import (
     ApplyOptions,
@@ -25,7 +31,7 @@ from provision.commands.shared.target_plans import worst_exit_code
 from provision.commands.shared.verified_tier import override_tier
 from provision.errors import ProvisionError
 from provision.plan import Plan
-from provision.spelling import pluralize
+from provision.spelling import format_command, pluralize
 from provision.views.fleet import (
     OutcomeRow,
     PlanRow,
@@ -68,6 +74,7 @@ def apply_folder(
     with open_fleet(folder, fleet_options, change) as (fleet, system, run):
         sandbox = fleet_options.sandbox
         require_all(fleet, "apply", all_targets=all_targets, sandbox=sandbox)
+        import_reports_of_fleet(fleet, system, options.lock_wait_s)
         keep_going = fleet_options.keep_going
         with watch_fleet() as watcher:
             if fleet.failed and not keep_going:
@@ -86,7 +93,7 @@ def apply_folder(
     else:
         print_failures(result.errors)
         console.print_view(render_outcomes(rows, console.supports_color()))
-        _print_rest(result, rows)
+        _print_rest(result, rows, sandbox=sandbox)
     if result.run.interruption is not None:
         raise result.run.interruption
     return result.exit_code
@@ -189,6 +196,11 @@ def _refuse_start(fleet: Fleet, failed: Mapping[str, ProvisionError], *, as_json
 
 def _confirm(plan: FleetPlan, *, yes: bool, show_plan: bool) -> None:
     """Show what the run does, and request one confirmation for all targets."""
+    for loaded, locked in plan.locks:
+        if locked.fresh:
+            console.print_lock_findings(locked, loaded)
+            if locked.unconfirmed_note:
+                console.print_note(f"{loaded.path}: {locked.unconfirmed_note}")
     lines = [locked.change for _, locked in plan.locks if locked.fresh]
     if not lines and not any(each.plan.changes for each in plan.planned):
         return
@@ -201,13 +213,17 @@ def _confirm(plan: FleetPlan, *, yes: bool, show_plan: bool) -> None:
     )
 
 
-def _print_rest(result: FleetResult, rows: tuple[OutcomeRow, ...]) -> None:
+def _print_rest(result: FleetResult, rows: tuple[OutcomeRow, ...], *, sandbox: bool) -> None:
     """Write what the next run has left to do, and what an interrupted one left running."""
     for note in dict.fromkeys(note for each in result.run.outcomes for note in each.notes):
         console.print_note(note)
     left = sum(row.outcome not in ("verified", "simulated") for row in rows)
     if left:
-        console.print_note(f"the next run continues with {left} of {len(rows)} targets")
+        command = format_command("apply --all", result.fleet.path, sandbox=sandbox)
+        console.print_note(
+            f"{left} of {pluralize(len(rows), 'target')} left: `{command}` continues with "
+            f"{'it' if left == 1 else 'them'}"
+        )
 
 
 def _print_as_json(result: FleetResult, rows: tuple[OutcomeRow, ...], *, sandbox: bool) -> None:

@@ -12,11 +12,13 @@ import click
 
 from provision.cli.app import (
     ADOPT,
+    ALL_TARGETS,
     FAULTS,
     FILE,
     LOCKED,
     OFFLINE,
     OUTPUT_FORMAT,
+    PARALLEL,
     SANDBOX,
     SPEC,
     TARGETS,
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
 )
 @SPEC
 @TARGETS
+@ALL_TARGETS
+@PARALLEL
 @click.option(
     "--out",
     type=FILE,
@@ -56,6 +60,8 @@ def plan(
     spec: Path,
     targets: tuple[str, ...],
     *,
+    all_targets: bool,
+    parallel: int,
     out: Path | None,
     detailed_exitcode: bool,
     locked: bool,
@@ -71,7 +77,23 @@ def plan(
     from provision.cli.session import open_session, print_fit
     from provision.commands import plan as command
     from provision.commands.shared.target_selection import select_targets
+    from provision.errors import UsageError
 
+    if spec.is_dir():
+        from provision.cli.fleet import FleetOptions, refuse_folder_options
+        from provision.cli.fleet_inspect import plan_folder
+        from provision.commands.apply import ApplyOptions
+
+        refuse_folder_options(spec, target=targets, out=out)
+        return plan_folder(
+            spec,
+            ApplyOptions(frozen=locked, adopt=adopt),
+            FleetOptions(parallel, False, sandbox, faults, offline, apart=True),
+            detailed_exitcode=detailed_exitcode,
+            as_json=output_format == "json",
+        )
+    if all_targets and targets:
+        raise UsageError("--all and --target cannot be combined", hint="omit one of them")
     session = open_session(spec, sandbox=sandbox, faults=faults, offline=offline, apart=out is None)
     with session as (loaded, system):
         names = select_targets(loaded, targets, everything=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from provision.cli.app import OUTPUT_FORMAT, SANDBOX, SPEC, examples
+from provision.cli.app import ALL_TARGETS, OUTPUT_FORMAT, PARALLEL, SANDBOX, SPEC, examples
 
 if TYPE_CHECKING:
     from provision.commands.shared.load import LoadedSpec
@@ -19,15 +19,30 @@ if TYPE_CHECKING:
 
 @click.command(epilog=examples("provision status", "provision status --output-format json"))
 @SPEC
+@ALL_TARGETS
+@PARALLEL
 @SANDBOX
 @OUTPUT_FORMAT
-def status(spec: Path, *, sandbox: bool, output_format: str) -> int:
+def status(
+    spec: Path,
+    *,
+    all_targets: bool,  # noqa: ARG001 (status shows all targets anyway)
+    parallel: int,
+    sandbox: bool,
+    output_format: str,
+) -> int:
     """Show what exists, whether it is up to date, and its last verdict."""
     from provision.cli import console
     from provision.cli.session import import_dropped_reports, open_session, print_fit
     from provision.commands import status as command
     from provision.state_store import LocalStore
 
+    if spec.is_dir():
+        from provision.cli.fleet import FleetOptions
+        from provision.cli.fleet_inspect import status_of_folder
+
+        options = FleetOptions(parallel, sandbox=sandbox, apart=True)
+        return status_of_folder(spec, options, as_json=output_format == "json")
     with open_session(spec, sandbox=sandbox, apart=True) as (loaded, system):
         import_dropped_reports(loaded, system)
         ledger = LocalStore(loaded.folder, system).load_ledger()

@@ -12,6 +12,7 @@ from provision.cli.app import (
     FAULTS,
     LOCK_TIMEOUT,
     OUTPUT_FORMAT_WITH_JUNIT,
+    PARALLEL,
     SANDBOX,
     SPEC,
     TARGETS,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 @SPEC
 @TARGETS
 @ALL_TARGETS
+@PARALLEL
 @click.option(
     "--only",
     multiple=True,
@@ -65,6 +67,7 @@ def verify(
     targets: tuple[str, ...],
     *,
     all_targets: bool,
+    parallel: int,
     only: tuple[str, ...],
     before: bool,
     sandbox: bool,
@@ -85,8 +88,27 @@ def verify(
 
     if before and only:
         raise UsageError("--before and --only cannot be combined", hint="omit --only")
+    if spec.is_dir():
+        from provision.cli.fleet import FleetOptions, refuse_folder_options
+        from provision.cli.fleet_change import verify_folder
+
+        junit = output_format == "junit"
+        refuse_folder_options(spec, target=targets, before=before, output_format_junit=junit)
+        return verify_folder(
+            spec,
+            FleetOptions(parallel, sandbox=sandbox, faults=faults),
+            only=only,
+            lock_wait_s=lock_timeout,
+            all_targets=all_targets,
+            as_json=output_format == "json",
+        )
     failed: ErrorsByTarget = {}
-    with open_session(spec, sandbox=sandbox, faults=faults) as (loaded, system):
+    run, interruption = None, None
+    if (all_targets or len(targets) > 1) and not before:
+        from provision.cli.fleet import start_run
+
+        run = start_run(parallel)
+    with open_session(spec, sandbox=sandbox, faults=faults, run=run) as (loaded, system):
         names = select_targets(loaded, targets, everything=all_targets)
         if before:
             early = _verify_before(loaded, names, system, failed, lock_timeout, yes=yes)
@@ -98,7 +120,17 @@ def verify(
             for stored in (imported[name] for name in names if name in imported)
         ]
         remaining = tuple(name for name in names if name not in imported)
-        if remaining:
+        if run is not None and len(remaining) > 1:
+            from provision.cli.fleet_change import verify_targets
+
+            verified, interruption = verify_targets(
+                *(loaded, remaining, system, run),
+                only=only,
+                lock_wait_s=lock_timeout,
+                failed=failed,
+            )
+            results += verified
+        elif remaining:
             with show_progress() as progress:
                 results += command.verify(
                     loaded,
@@ -109,7 +141,10 @@ def verify(
                     lock_wait_s=lock_timeout,
                     failed=failed,
                 )
-    return print_verifications(tuple(results), failed, output_format, verbose=verbose)
+    code = print_verifications(tuple(results), failed, output_format, verbose=verbose)
+    if interruption is not None:
+        raise interruption
+    return code
 
 
 def _verify_before(

@@ -61,7 +61,7 @@ def destroy(
             f"{path} does not exist, and no state or resources are recorded next to it",
             hint="check the file name",
         )
-    shown = _removals(path, names, store.load_ledger(), folder, everything=everything)
+    shown = select_removals(path, names, store.load_ledger(), folder, everything=everything)
     if not shown:
         return ()
     confirm(shown)
@@ -69,7 +69,7 @@ def destroy(
     with store.exclusive(lock_wait_s, progress):
         writer = StateWriter(store, store.load_ledger())
         executor = Executor(writer, system, progress, registry_in_use.get())
-        actions = _removals(path, names, executor.ledger, folder, everything=everything)
+        actions = select_removals(path, names, executor.ledger, folder, everything=everything)
         if [action.title for action in actions] != [action.title for action in shown]:
             confirm(actions)  # another run changed something while this one was waiting
         targets = {
@@ -78,13 +78,13 @@ def destroy(
         }
         for address, group in targets.items():
             with collect_errors(address.rpartition("/")[2], tuple(targets), failed, progress):
-                removed.extend(_destroy_target(address, group, executor, force=force))
+                removed.extend(destroy_target(address, group, executor, force=force))
         if not executor.state.resources and not executor.ledger.intents:
-            _remove_state_folder(folder, system, progress)
+            remove_state_folder(folder, system, progress)
     return tuple(removed)
 
 
-def _destroy_target(
+def destroy_target(
     address: str, actions: tuple[Action, ...], executor: Executor, *, force: bool
 ) -> Iterator[Action]:
     """Remove what is recorded at an address; yield each action once it is done."""
@@ -100,7 +100,7 @@ def _destroy_target(
         executor.close_intent(intent)
 
 
-def _remove_state_folder(folder: Path, system: System, progress: ProgressCallback) -> None:
+def remove_state_folder(folder: Path, system: System, progress: ProgressCallback) -> None:
     """Remove our files from a state folder that records nothing, and the folder if it is empty."""
     files, folders = list(_FILES), list(_FOLDERS)
     for driver in load_drivers(registry_in_use.get()):
@@ -119,13 +119,21 @@ def _remove_state_folder(folder: Path, system: System, progress: ProgressCallbac
         system.perform(RemoveTree(folder), progress)
 
 
-def _removals(
+def list_addresses(ledger: Ledger) -> list[str]:
+    """Return the addresses of everything that a ledger records."""
+    recorded = {key.rpartition("#")[0] for key in ledger.state.resources}
+    return sorted(recorded | {intent.address for intent in ledger.intents})
+
+
+def select_removals(
     path: Path, names: tuple[str, ...], ledger: Ledger, folder: Path, *, everything: bool
 ) -> tuple[Action, ...]:
-    addresses = sorted(
-        {key.rpartition("#")[0] for key in ledger.state.resources}
-        | {intent.address for intent in ledger.intents}
-    )
+    """Return the removals of a spec's targets, or of the named ones.
+
+    Raises:
+        UsageError: several targets exist and none is named, or a named one does not exist.
+    """
+    addresses = list_addresses(ledger)
     targets: dict[str, str] = {}
     for address in addresses:
         stem, _, name = address.rpartition("/")
@@ -154,11 +162,11 @@ def _removals(
         action
         for name, address in targets.items()
         if not names or name in names
-        for action in _plan_destroy(address, ledger, folder)
+        for action in plan_removals(address, ledger, folder)
     )
 
 
-def _plan_destroy(address: str, ledger: Ledger, folder: Path) -> Iterator[Action]:
+def plan_removals(address: str, ledger: Ledger, folder: Path) -> Iterator[Action]:
     """Yield the removals of an address, as they are possible with this state.
 
     A state from elsewhere may destroy resources elsewhere, but nothing on this machine.

@@ -66,16 +66,19 @@ def find_files(words: Iterable[Path]) -> tuple[tuple[InputFile, ...], tuple[Unma
     return tuple(InputFile(*item) for item in files.items()), tuple(unmatched)
 
 
+def is_searched(parent: str, name: str) -> bool:
+    """Return whether a folder is searched for specs."""
+    return (
+        not name.startswith(".")
+        and name not in _SKIPPED_FOLDERS
+        # Path.exists raises for a folder that may not be searched.
+        and not os.path.exists(f"{parent}/{name}/pyvenv.cfg")  # noqa: PTH110
+    )
+
+
 def _files_below(folder: Path) -> Iterator[Path]:
     for parent, folders, names in os.walk(folder):
-        folders[:] = sorted(
-            name
-            for name in folders
-            if not name.startswith(".")
-            and name not in _SKIPPED_FOLDERS
-            # Path.exists raises for a folder that may not be searched.
-            and not os.path.exists(f"{parent}/{name}/pyvenv.cfg")  # noqa: PTH110
-        )
+        folders[:] = sorted(name for name in folders if is_searched(parent, name))
         for name in sorted(names):
             if name.endswith(_SPEC_SUFFIXES) and not name.startswith("."):
                 yield Path(parent) / name

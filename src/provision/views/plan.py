@@ -29,6 +29,12 @@ def render_text(
     return "\n".join(_lines(plan, lock_line, Styler(color), width, failed)) + "\n"
 
 
+def render_target(plan: Plan, label: str, color: bool, width: int) -> str:
+    """Return the plan of a single target under a label, without a summary."""
+    lines = _target_lines(plan, plan.actions[0].address, label, Styler(color), width)
+    return "\n".join(lines) + "\n"
+
+
 def render_actions(steps: Sequence[Action], color: bool, width: int) -> str:
     """Return a list of actions, each with its reason."""
     return (
@@ -70,15 +76,7 @@ def _lines(
     if lock_line:
         yield from _row(styler("+", Style.GOOD), 2, escape_line(lock_line), width)
     for address in dict.fromkeys(action.address for action in plan.actions):
-        yield styler(escape_line(address), Style.STRONG)
-        for action in plan.actions:
-            if action.address == address:
-                yield from _action(action, styler, width)
-        check = plan.verifications.get(address.partition("/")[2])
-        if check is not None:
-            lead = "then" if check.needed else styler("=   ", Style.FAINT)
-            text = f"{check.tier} verification {check.location}: {escape_line(check.reason)}"
-            yield from _row(lead, 5, text, width)
+        yield from _target_lines(plan, address, address, styler, width)
     for address, what in failed.items():
         yield styler(escape_line(address), Style.STRONG)
         yield from _row(styler("not planned:", Style.ERROR), 5, escape_line(what), width - 8)
@@ -88,6 +86,20 @@ def _lines(
         yield "No changes; only the verification remains."
     elif not failed:
         yield "No changes. Everything matches the spec."
+
+
+def _target_lines(
+    plan: Plan, address: str, label: str, styler: Styler, width: int
+) -> Iterator[str]:
+    yield styler(escape_line(label), Style.STRONG)
+    for action in plan.actions:
+        if action.address == address:
+            yield from _action(action, styler, width)
+    check = plan.verifications.get(address.partition("/")[2])
+    if check is not None:
+        lead = "then" if check.needed else styler("=   ", Style.FAINT)
+        text = f"{check.tier} verification {check.location}: {escape_line(check.reason)}"
+        yield from _row(lead, 5, text, width)
 
 
 def _action(action: Action, styler: Styler, width: int) -> Iterator[str]:
