@@ -115,15 +115,15 @@ class ParallelRun:
         """
         batch = _Batch(jobs)
         watcher.begin(jobs)
-        ended: SimpleQueue[BaseException | None] = SimpleQueue()
+        ended: SimpleQueue[None] = SimpleQueue()
 
         def work() -> None:
             while not self._stopping.is_set() and (job := batch.take()) is not None:
                 bug = self._perform(job, batch.outcomes[job.label], watcher)
-                batch.release(job)
-                ended.put(bug)
                 if bug is not None:
-                    self._stopping.set()
+                    batch.bugs.append(bug)
+                    self._stop(batch)
+                batch.release(job)
             ended.put(None)
 
         threads = [
@@ -131,29 +131,28 @@ class ParallelRun:
             threading.Thread(target=contextvars.copy_context().run, args=(work,), daemon=True)
             for _ in range(min(self.parallel, len(jobs)))
         ]
-        for thread in threads:
-            thread.start()
-        interruption, bugs = self._wait(threads, ended, batch, watcher)
-        if bugs:
-            raise bugs[0]
+        interruption = self._wait(threads, ended, batch, watcher)
+        if batch.bugs:
+            raise batch.bugs[0]
         return RunResult(tuple(batch.outcomes[job.label] for job in jobs), interruption)
 
     def _wait(
         self,
         threads: Sequence[threading.Thread],
-        ended: SimpleQueue[BaseException | None],
+        ended: SimpleQueue[None],
         batch: _Batch,
         watcher: Watcher,
-    ) -> tuple[BaseException | None, list[BaseException]]:
+    ) -> BaseException | None:
+        """Start the threads and wait until all have ended; return the interrupt if one came."""
         interruption: BaseException | None = None
-        bugs: list[BaseException] = []
+        waiting = list(threads)
         while True:
             try:
+                while waiting and interruption is None:
+                    waiting.pop().start()
                 if not any(thread.is_alive() for thread in threads):
-                    return interruption, bugs
-                if (bug := ended.get(timeout=_POLL_S)) is not None:
-                    bugs.append(bug)
-                    batch.close()
+                    return interruption
+                ended.get(timeout=_POLL_S)
             except Empty:
                 continue
             except Exception:
@@ -162,10 +161,13 @@ class ParallelRun:
                 if interruption is not None:
                     self._abort(signal)
                 interruption = signal
-                self._stopping.set()
-                batch.close()
+                self._stop(batch)
                 watcher.interrupt()
                 terminate_piped_programs()
+
+    def _stop(self, batch: _Batch) -> None:
+        self._stopping.set()
+        batch.close()
 
     def _perform(self, job: Job, outcome: JobOutcome, watcher: Watcher) -> BaseException | None:
         """Perform a job and note its outcome; return an exception that is a bug."""
@@ -215,6 +217,7 @@ class _Batch:
         self.outcomes = {job.label: JobOutcome(job.label) for job in self.jobs}
         self._left = list(self.jobs)
         self._busy: set[str] = set()
+        self.bugs: list[BaseException] = []
         self._changed = threading.Condition()
 
     def take(self) -> Job | None:
