@@ -5,6 +5,7 @@ answer by script, and on this machine.
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import time
@@ -26,6 +27,7 @@ from provision.sandbox.faults import Faults
 from provision.sandbox.serve import Sandbox, serve
 from provision.sandbox.store import Store
 from tests import fork_server
+from tests.cli.test_terminal import at_terminal, ended
 from tests.commands.test_workbench import SPEC, Device
 from tests.rig import Bench, small_spec
 
@@ -297,3 +299,25 @@ def test_targets_of_one_spec_keep_their_reports(bench: Bench) -> None:
     gone = bench.run("destroy", "spec.yaml", "--all", "--yes")
     assert (gone.returncode, "spec/one  removed  " in gone.stdout) == (0, True), gone.stdout
     assert not bench.own.exists()
+
+
+def test_a_terminal_has_one_table_and_one_question(bench: Bench) -> None:
+    for name in ("one", "two"):
+        bench.spec(small_spec("alpha"), f"specs/{name}.yaml")
+    terminal = at_terminal(bench, "apply", "specs", "--all")
+    terminal.expect_exact("Apply these changes to 2 targets? [y/N] ")
+    assert "Plan: 2 to create, 0 to change, 0 to destroy; 2 verifications." in plain(
+        terminal.before
+    )
+    terminal.send("y\r")
+    code, shown = ended(terminal)
+    assert code == 0, shown
+    assert re.search(r"one/local +\d+s +\+ environment", plain(shown))
+    assert "1 of 2 ended" in shown
+    assert "[y/N]" not in shown
+    assert "2 targets: 2 verified" in shown
+
+
+def plain(text: str) -> str:
+    """Return what a terminal shows, without its codes."""
+    return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", text)

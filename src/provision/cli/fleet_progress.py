@@ -33,6 +33,9 @@ class LineWatcher:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        """Guards the states. It is not held while something is printed: rich renders the table,
+        which reads them, under a lock of its own."""
+        self._printing = threading.Lock()
         self._states: dict[str, JobState] = {}
 
     def begin(self, jobs: Sequence[Job]) -> None:
@@ -48,17 +51,16 @@ class LineWatcher:
     def progress(self, label: str, text: str) -> None:
         """See Watcher; downloads have no lines, since those of several targets would mix."""
         if not isinstance(text, DownloadProgress):
-            with self._lock:
-                self._show("\n".join(f"{label}: {line}" for line in text.splitlines()))
+            self._print("\n".join(f"{label}: {line}" for line in text.splitlines()))
 
     def interrupt(self) -> None:
         """See Watcher."""
         with self._lock:
             running = sum(state is JobState.RUNNING for state in self._states.values())
-            self._show(
-                f"interrupted: waiting until {pluralize(running, 'running target')} can stop; "
-                "Ctrl-C again ends at once"
-            )
+        self._print(
+            f"interrupted: waiting until {pluralize(running, 'running target')} can stop; "
+            "Ctrl-C again ends at once"
+        )
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -68,6 +70,10 @@ class LineWatcher:
     def _count(self) -> str:
         ended = sum(state in _ENDED for state in self._states.values())
         return f"{ended} of {len(self._states)} ended"
+
+    def _print(self, line: str) -> None:
+        with self._printing:
+            self._show(line)
 
     def _show(self, line: str) -> None:
         print_note(line)

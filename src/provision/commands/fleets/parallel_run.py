@@ -145,9 +145,14 @@ class ParallelRun:
     ) -> BaseException | None:
         """Start the threads and wait until all have ended; return the interrupt if one came."""
         interruption: BaseException | None = None
+        is_announced = False
         waiting = list(threads)
         while True:
             try:
+                if interruption is not None and not is_announced:
+                    is_announced = True
+                    watcher.interrupt()
+                    terminate_piped_programs()
                 while waiting and interruption is None:
                     waiting.pop().start()
                 if not any(thread.is_alive() for thread in threads):
@@ -162,8 +167,6 @@ class ParallelRun:
                     self._abort(signal)
                 interruption = signal
                 self._stop(batch)
-                watcher.interrupt()
-                terminate_piped_programs()
 
     def _stop(self, batch: _Batch) -> None:
         self._stopping.set()
