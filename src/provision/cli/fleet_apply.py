@@ -78,13 +78,14 @@ def apply_folder(
         keep_going = fleet_options.keep_going
         with watch_fleet() as watcher:
             if fleet.failed and not keep_going:
-                return _refuse_start(fleet, fleet.failed, as_json=as_json)
+                with watcher.paused():
+                    return _refuse_start(fleet, fleet.failed, as_json=as_json)
             plan = plan_fleet(fleet, options, system, run, watcher)
             if plan.interruption is not None:
                 raise plan.interruption
-            if plan.failed and not keep_going:
-                return _refuse_start(fleet, plan.failed, as_json=as_json)
             with watcher.paused():
+                if plan.failed and not keep_going:
+                    return _refuse_start(fleet, plan.failed, as_json=as_json)
                 _confirm(plan, yes=yes, show_plan=not as_json)
             result = apply_fleet(plan, options, system, run, watcher, _reduce)
     rows = tuple(map(_outcome_row, result.run.outcomes)) + _failed_rows(plan.failed)
