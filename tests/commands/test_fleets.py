@@ -240,10 +240,10 @@ def bad_folders(bench: Bench) -> Iterator[tuple[str, tuple[str, ...], str]]:
     yield "a link", ("plan", "linked"), "linked/b.yaml and linked/a.yaml have the same name"
     for number in ("0", "1000", "many"):
         words = ("apply", "linked", "--all", "--parallel", number)
-        yield number, words, f"'{number}' is not a whole number from 1 to 256"
+        yield number, words, f"'{number}' is not a whole number from 1 to 64"
     bench.spec(small_spec("alpha"))
     words = ("apply", "spec.yaml", "--keep-going")
-    yield "keep going", words, "--keep-going applies to a folder, and spec.yaml is not a folder"
+    yield "keep going", words, "--keep-going applies to a folder\n  why: spec.yaml is not a folder"
     yield "a target", ("apply", "linked", "--target", "x"), "--target applies to a single spec"
     yield "a plan", ("apply", "linked", "--plan", "p.json"), "--plan applies to a single spec"
     yield "an output", ("plan", "linked", "--out", "p.json"), "--out applies to a single spec"

@@ -106,7 +106,7 @@ def test_the_registry_of_the_caller_is_that_of_the_jobs() -> None:
 
 INTERRUPTED = """
 import signal, threading
-from provision.commands.fleets.parallel_run import Interrupted, Job, ParallelRun
+from provision.commands.fleets.parallel_run import JobInterrupted, Job, ParallelRun
 from tests.commands.test_parallel_run import Watcher, never
 
 run, waiting, watcher = ParallelRun(1, never), threading.Event(), Watcher()
@@ -115,7 +115,7 @@ def work(_):
     try:
         waiting.set()
         run.pause(600)
-    except Interrupted as interruption:
+    except JobInterrupted as interruption:
         interruption.add_note("an instance may be running")
         raise
     finally:

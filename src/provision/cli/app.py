@@ -208,7 +208,7 @@ ALL_TARGETS = click.option(
 )
 PARALLEL = click.option(
     "--parallel",
-    type=NumberWithin(int, 1, 256),
+    type=NumberWithin(int, 1, 64),
     default=8,
     metavar="N",
     help="Work on up to N targets at a time; default: 8.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,10 +30,14 @@ from provision.cli.app import (
 )
 
 if TYPE_CHECKING:
+    from provision.cli.fleet import FleetOptions
     from provision.cli.fleet_progress import LineWatcher
     from provision.cli.progress import Progress
-    from provision.commands.apply import ApplyOptions
+    from provision.commands.apply import ApplyOptions, ApplyResult
+    from provision.commands.fleets.parallel_run import ParallelRun
     from provision.commands.lock import LockResult
+    from provision.commands.shared.load import LoadedSpec
+    from provision.effects.system import System
     from provision.plan import Plan
 
 TIERS = ("inventory", "quick", "deep", "burn")
@@ -105,6 +110,7 @@ def apply(
     output_format: str,
 ) -> int:
     """Create what the spec declares, and verify it on the device."""
+    from provision.cli.fleet import FleetOptions
     from provision.commands.apply import ApplyOptions
 
     options = ApplyOptions(
@@ -118,30 +124,19 @@ def apply(
         tier=tier or "",
     )
     as_json = output_format == "json"
+    fleet_options = FleetOptions(parallel, keep_going, sandbox, faults, offline)
     if spec.is_dir():
-        from provision.cli.fleet import FleetOptions, refuse_folder_options
         from provision.cli.fleet_apply import apply_folder
 
-        refuse_folder_options(spec, target=targets, plan=saved_plan)
-        fleet_options = FleetOptions(parallel, keep_going, sandbox, faults, offline)
         return apply_folder(
-            spec, options, fleet_options, all_targets=all_targets, yes=yes, as_json=as_json
-        )
-    if keep_going:
-        from provision.errors import UsageError
-
-        raise UsageError(
-            f"--keep-going applies to a folder, and {spec} is not a folder", hint="omit it"
+            *(spec, targets, options, fleet_options),
+            all_targets=all_targets,
+            yes=yes,
+            as_json=as_json,
         )
     return _apply_spec(
-        spec,
-        targets,
-        options,
+        *(spec, targets, options, fleet_options),
         all_targets=all_targets,
-        parallel=parallel,
-        sandbox=sandbox,
-        faults=faults,
-        offline=offline,
         yes=yes,
         verbose=verbose,
         as_json=as_json,
@@ -152,27 +147,26 @@ def _apply_spec(
     spec: Path,
     targets: tuple[str, ...],
     options: ApplyOptions,
+    fleet_options: FleetOptions,
     *,
     all_targets: bool,
-    parallel: int,
-    sandbox: bool,
-    faults: tuple[str, ...],
-    offline: bool,
     yes: bool,
     verbose: bool,
     as_json: bool,
 ) -> int:
     from provision.cli import apply_output, console, session
-    from provision.cli.progress import show_progress
-    from provision.commands import apply as command
+    from provision.cli.fleet import start_run
     from provision.commands.shared.target_selection import select_targets
+    from provision.errors import UsageError
 
+    if fleet_options.keep_going:
+        why = f"{spec} is not a folder"
+        raise UsageError("--keep-going applies to a folder", why=why, hint="omit it")
     has_shown_findings = False
     run = None
     if (all_targets or len(targets) > 1) and options.saved_plan is None:
-        from provision.cli.fleet import start_run
-
-        run = start_run(parallel)
+        run = start_run(fleet_options.parallel)
+    _, _, sandbox, faults, offline, _ = fleet_options
     opened = session.open_session(spec, sandbox=sandbox, faults=faults, offline=offline, run=run)
     with opened as (loaded, system):
         names = select_targets(loaded, targets, everything=all_targets)
@@ -187,20 +181,8 @@ def _apply_spec(
                 has_shown_findings = True
                 _confirm(plan, lock, yes=yes, show_plan=not as_json)
 
-        interruption = None
-        if run is None or len(names) == 1:
-            with show_progress() as progress:
-                ask = partial(confirm, progress)
-                result = command.apply(loaded, names, options, system, ask, progress)
-        else:
-            from provision.cli.fleet_apply import apply_targets
-            from provision.cli.fleet_progress import watch_fleet
-
-            with watch_fleet() as watcher:
-                ask = partial(confirm, watcher)
-                result, interruption = apply_targets(
-                    loaded, names, options, system, run, watcher, ask
-                )
+        run = run if len(names) > 1 else None
+        result, interruption = _perform(loaded, names, options, system, run, confirm)
         if as_json:
             apply_output.print_as_json(result, loaded)
         else:
@@ -208,6 +190,30 @@ def _apply_spec(
     if interruption is not None:
         raise interruption
     return result.exit_code
+
+
+def _perform(
+    loaded: LoadedSpec,
+    names: tuple[str, ...],
+    options: ApplyOptions,
+    system: System,
+    run: ParallelRun | None,
+    confirm: Callable[[Progress | LineWatcher, Plan, LockResult], None],
+) -> tuple[ApplyResult, BaseException | None]:
+    """Apply targets, in threads if there is a run; return the result and the interrupt."""
+    if run is None:
+        from provision.cli.progress import show_progress
+        from provision.commands.apply import apply as apply_in_order
+
+        with show_progress() as progress:
+            ask = partial(confirm, progress)
+            return apply_in_order(loaded, names, options, system, ask, progress), None
+    from provision.cli.fleet_apply import apply_targets
+    from provision.cli.fleet_progress import watch_fleet
+
+    with watch_fleet() as watcher:
+        ask = partial(confirm, watcher)
+        return apply_targets(loaded, names, options, system, run, watcher, ask)
 
 
 def _confirm(plan: Plan, lock: LockResult, *, yes: bool, show_plan: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -56,10 +57,6 @@ def destroy(
     output_format: str,
 ) -> int:
     """Remove everything that apply created, and nothing else."""
-    from provision.cli import console, session
-    from provision.commands import destroy as command
-    from provision.views.plan import render_actions
-
     as_json = output_format == "json"
     if spec.is_dir():
         from provision.cli.fleet import FleetOptions, refuse_folder_options
@@ -76,12 +73,34 @@ def destroy(
             as_json=as_json,
         )
 
-    def confirm(actions: tuple[Action, ...]) -> None:
-        if output_format == "text" or not yes:
-            color = console.supports_color(sys.stderr)
-            width = console.text_width(sys.stderr)
-            console.print_stderr(render_actions(actions, color, width))
-        console.confirm("Remove these resources?", yes=yes, doing="destroy")
+    return _destroy_spec(
+        *(spec, targets),
+        all_targets=all_targets,
+        parallel=parallel,
+        force=force,
+        sandbox=sandbox,
+        faults=faults,
+        lock_timeout=lock_timeout,
+        yes=yes,
+        as_json=as_json,
+    )
+
+
+def _destroy_spec(
+    spec: Path,
+    targets: tuple[str, ...],
+    *,
+    all_targets: bool,
+    parallel: int,
+    force: bool,
+    sandbox: bool,
+    faults: tuple[str, ...],
+    lock_timeout: float,
+    yes: bool,
+    as_json: bool,
+) -> int:
+    from provision.cli import console, session
+    from provision.commands import destroy as command
 
     failed: ErrorsByTarget = {}
     run = None
@@ -107,7 +126,7 @@ def destroy(
             spec,
             targets,
             system,
-            confirm,
+            partial(_confirm, yes=yes, as_json=as_json),
             console.print_note,
             everything=all_targets,
             lock_wait_s=lock_timeout,
@@ -116,7 +135,7 @@ def destroy(
             failed=failed,
         )
     console.print_errors(failed)
-    if output_format == "json":
+    if as_json:
         titles = [action.title for action in removed]
         console.print_document(removed=titles, **console.failures_to_json(failed))
     elif removed or failed:
@@ -126,6 +145,17 @@ def destroy(
         if not sandbox and _has_sandbox_resources(spec, system):
             console.print_note("to remove the resources in the sandbox, add --sandbox")
     return max((error.exit_code for error in failed.values()), default=0)
+
+
+def _confirm(actions: tuple[Action, ...], *, yes: bool, as_json: bool) -> None:
+    """Show the removals and request a confirmation."""
+    from provision.cli import console
+    from provision.views.plan import render_actions
+
+    if not as_json or not yes:
+        color, width = console.supports_color(sys.stderr), console.text_width(sys.stderr)
+        console.print_stderr(render_actions(actions, color, width))
+    console.confirm("Remove these resources?", yes=yes, doing="destroy")
 
 
 def _has_sandbox_resources(path: Path, system: System) -> bool:

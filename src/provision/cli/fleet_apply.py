@@ -14,6 +14,7 @@ from provision.cli.fleet import (
     import_reports_of_fleet,
     open_fleet,
     print_failures,
+    refuse_folder_options,
     require_all,
 )
 from provision.cli.fleet_progress import LineWatcher, watch_fleet
@@ -59,6 +60,7 @@ class AppliedTarget:
 
 def apply_folder(
     folder: Path,
+    targets: tuple[str, ...],
     options: ApplyOptions,
     fleet_options: FleetOptions,
     *,
@@ -67,6 +69,7 @@ def apply_folder(
     as_json: bool,
 ) -> int:
     """Apply every spec in a folder; return the exit code."""
+    refuse_folder_options(folder, target=targets, plan=options.saved_plan)
 
     def change(loaded: LoadedSpec) -> LoadedSpec:
         return override_tier(loaded, options.tier) if options.tier else loaded

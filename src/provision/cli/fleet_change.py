@@ -24,7 +24,7 @@ from provision.commands.fleets.destroy import (
     find_folder_removals,
 )
 from provision.commands.fleets.members import Fleet, list_targets
-from provision.commands.fleets.parallel_run import JobOutcome, JobState, ParallelRun, RunResult
+from provision.commands.fleets.parallel_run import JobOutcome, JobState, ParallelResult, ParallelRun
 from provision.commands.fleets.verify import verify_fleet
 from provision.commands.shared.report_store import VerificationResult
 from provision.commands.shared.target_plans import ErrorsByTarget, worst_exit_code
@@ -155,14 +155,14 @@ def destroy_targets(
     return max((error.exit_code for error in failed.values()), default=0)
 
 
-def _raise_interruption(result: RunResult) -> None:
+def _raise_interruption(result: ParallelResult) -> None:
     if result.interruption is not None:
         for note in dict.fromkeys(note for each in result.outcomes for note in each.notes):
             result.interruption.add_note(note)
         raise result.interruption
 
 
-def _errors_of(result: RunResult) -> dict[str, ProvisionError]:
+def _errors_of(result: ParallelResult) -> dict[str, ProvisionError]:
     return {
         outcome.label: outcome.error
         for outcome in result.outcomes

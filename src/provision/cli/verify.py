@@ -78,12 +78,6 @@ def verify(
     output_format: str,
 ) -> int:
     """Verify an existing environment again."""
-    from provision.cli.progress import show_progress
-    from provision.cli.report_output import print_verifications
-    from provision.cli.session import import_dropped_reports, open_session
-    from provision.commands import verify as command
-    from provision.commands.shared.report_store import VerificationResult
-    from provision.commands.shared.target_selection import select_targets
     from provision.errors import UsageError
 
     if before and only:
@@ -102,6 +96,41 @@ def verify(
             all_targets=all_targets,
             as_json=output_format == "json",
         )
+    return _verify_spec(
+        *(spec, targets),
+        all_targets=all_targets,
+        parallel=parallel,
+        only=only,
+        before=before,
+        sandbox=sandbox,
+        faults=faults,
+        lock_timeout=lock_timeout,
+        yes=yes,
+        verbose=verbose,
+        output_format=output_format,
+    )
+
+
+def _verify_spec(
+    spec: Path,
+    targets: tuple[str, ...],
+    *,
+    all_targets: bool,
+    parallel: int,
+    only: tuple[str, ...],
+    before: bool,
+    sandbox: bool,
+    faults: tuple[str, ...],
+    lock_timeout: float,
+    yes: bool,
+    verbose: bool,
+    output_format: str,
+) -> int:
+    from provision.cli.report_output import print_verifications
+    from provision.cli.session import import_dropped_reports, open_session
+    from provision.commands.shared.report_store import VerificationResult
+    from provision.commands.shared.target_selection import select_targets
+
     failed: ErrorsByTarget = {}
     run, interruption = None, None
     if (all_targets or len(targets) > 1) and not before:
@@ -131,20 +160,32 @@ def verify(
             )
             results += verified
         elif remaining:
-            with show_progress() as progress:
-                results += command.verify(
-                    loaded,
-                    remaining,
-                    system,
-                    progress,
-                    only=only,
-                    lock_wait_s=lock_timeout,
-                    failed=failed,
-                )
+            results += _verify_one(loaded, remaining, system, failed, lock_timeout, only=only)
     code = print_verifications(tuple(results), failed, output_format, verbose=verbose)
     if interruption is not None:
         raise interruption
     return code
+
+
+def _verify_one(
+    loaded: LoadedSpec,
+    names: tuple[str, ...],
+    system: System,
+    failed: ErrorsByTarget,
+    lock_timeout: float,
+    *,
+    only: tuple[str, ...],
+) -> tuple[VerificationResult, ...]:
+    from provision.cli.progress import show_progress
+    from provision.commands.verify import verify as verify_in_order
+
+    with show_progress() as progress:
+        return verify_in_order(
+            *(loaded, names, system, progress),
+            only=only,
+            lock_wait_s=lock_timeout,
+            failed=failed,
+        )
 
 
 def _verify_before(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from provision.sandbox.vertex_grpc_handlers import VertexMethods
 
 _THREADS = 8
-_WAITING_THREADS = 256
+_WAITING_THREADS = 64
 """For calls that are answered late."""
 _GRACE_S = 5.0
 """Seconds that calls in progress may take once the process ends; then gRPC cancels them."""

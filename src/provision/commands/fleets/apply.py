@@ -10,7 +10,13 @@ from typing import Any
 
 from provision.commands.apply import ApplyOptions, PendingTarget, TargetResult, verify_target
 from provision.commands.fleets.members import Fleet
-from provision.commands.fleets.parallel_run import Job, JobState, ParallelRun, RunResult, Watcher
+from provision.commands.fleets.parallel_run import (
+    Job,
+    JobState,
+    ParallelResult,
+    ParallelRun,
+    Watcher,
+)
 from provision.commands.fleets.planning import (
     FleetPlan,
     PlannedTarget,
@@ -41,7 +47,7 @@ class FleetResult:
     """The outcomes of a fleet; `failed` are the errors of specs and targets that did not start."""
 
     fleet: Fleet
-    run: RunResult
+    run: ParallelResult
     failed: Mapping[str, ProvisionError]
 
     @property

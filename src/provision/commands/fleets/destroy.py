@@ -17,7 +17,7 @@ from provision.commands.destroy import (
     remove_state_folder,
     select_removals,
 )
-from provision.commands.fleets.parallel_run import Job, ParallelRun, RunResult, Watcher
+from provision.commands.fleets.parallel_run import Job, ParallelResult, ParallelRun, Watcher
 from provision.commands.fleets.planning import THIS_MACHINE
 from provision.commands.lint_files import is_searched
 from provision.commands.shared.executor import Executor
@@ -86,7 +86,7 @@ def destroy_fleet(
     *,
     lock_wait_s: float,
     force: bool,
-) -> RunResult:
+) -> ParallelResult:
     """Remove the targets; the value of an outcome is the tuple of the performed actions.
 
     Raises:

@@ -15,13 +15,10 @@ from provision.adapters.process import terminate_piped_programs
 from provision.effects.system import Notice, ProgressCallback
 from provision.errors import ProvisionError
 
-MAX_PARALLEL = 256
-DEFAULT_PARALLEL = 8
-"""Targets at a time. Our choice: a machine with two cores keeps up with them."""
 _POLL_S = 0.2
 
 
-class Interrupted(BaseException):
+class JobInterrupted(BaseException):
     """The run was interrupted, and a target stops between two of its steps.
 
     It unwinds like Ctrl-C, so that children end and the journal keeps its intents.
@@ -77,7 +74,7 @@ class Watcher(Protocol):
         """Called in the main thread when the run is interrupted."""
 
 
-class RunResult(NamedTuple):
+class ParallelResult(NamedTuple):
     """The outcomes in the order of the jobs, and the interrupt that ended the run, if one did."""
 
     outcomes: tuple[JobOutcome, ...]
@@ -107,7 +104,7 @@ class ParallelRun:
         self._stopping.wait(seconds)
         self._stop_here()
 
-    def run(self, jobs: Sequence[Job], watcher: Watcher) -> RunResult:
+    def run(self, jobs: Sequence[Job], watcher: Watcher) -> ParallelResult:
         """Run the jobs, and return their outcomes.
 
         Raises:
@@ -134,7 +131,7 @@ class ParallelRun:
         interruption = self._wait(threads, ended, batch, watcher)
         if batch.bugs:
             raise batch.bugs[0]
-        return RunResult(tuple(batch.outcomes[job.label] for job in jobs), interruption)
+        return ParallelResult(tuple(batch.outcomes[job.label] for job in jobs), interruption)
 
     def _wait(
         self,
@@ -185,7 +182,7 @@ class ParallelRun:
         try:
             outcome.value = job.work(progress)
             outcome.state = JobState.DONE
-        except Interrupted as interruption:
+        except JobInterrupted as interruption:
             outcome.state = JobState.INTERRUPTED
             outcome.notes = tuple(getattr(interruption, "__notes__", ()))
         except ProvisionError as error:
@@ -203,10 +200,10 @@ class ParallelRun:
         return None
 
     def _stop_here(self) -> None:
-        """Raise Interrupted in a job of an interrupted run, once."""
+        """Raise JobInterrupted in a job of an interrupted run, once."""
         if self._stopping.is_set() and getattr(self._current, "is_interruptible", False):
             self._current.is_interruptible = False
-            raise Interrupted
+            raise JobInterrupted
 
 
 @dataclass

@@ -9,7 +9,13 @@ from pathlib import Path
 
 from provision.commands.apply import ApplyOptions, refuse_tier_in_browser
 from provision.commands.fleets.members import Fleet, FleetTarget
-from provision.commands.fleets.parallel_run import Job, JobState, ParallelRun, RunResult, Watcher
+from provision.commands.fleets.parallel_run import (
+    Job,
+    JobState,
+    ParallelResult,
+    ParallelRun,
+    Watcher,
+)
 from provision.commands.lock import LockResult, ensure_lock
 from provision.commands.shared.load import LoadedSpec
 from provision.commands.shared.package_contents import build_wheels
@@ -159,7 +165,7 @@ def _lock_job(spec: LoadedSpec, options: ApplyOptions, system: System) -> Job:
     return Job(str(spec.path), work)
 
 
-def _errors_of(result: RunResult) -> dict[str, ProvisionError]:
+def _errors_of(result: ParallelResult) -> dict[str, ProvisionError]:
     return {
         outcome.label: outcome.error
         for outcome in result.outcomes

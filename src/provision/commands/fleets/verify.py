@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from provision.commands.fleets.members import Fleet, FleetTarget
-from provision.commands.fleets.parallel_run import Job, ParallelRun, RunResult, Watcher
+from provision.commands.fleets.parallel_run import Job, ParallelResult, ParallelRun, Watcher
 from provision.commands.fleets.planning import exclusive_use
 from provision.commands.shared.executor import Executor
 from provision.commands.shared.package_contents import build_wheels
@@ -30,7 +30,7 @@ def verify_fleet(
     *,
     only: tuple[str, ...] = (),
     lock_wait_s: float = 0,
-) -> RunResult:
+) -> ParallelResult:
     """Verify targets that exist; the value of an outcome is a VerificationResult, or None.
 
     Raises:
