@@ -186,6 +186,26 @@ def test_an_interrupt_stops_between_steps_and_the_next_run_does_the_rest(bench: 
         assert devices.boots.count(name) == 2, "the instance was not made a second time"
 
 
+@pytest.mark.long(after=1)
+@pytest.mark.parametrize(
+    "moment", ["b/wb: capacity: waiting", "a/wb: upload: 5", "c/wb: boot:", "a/wb: packages:"]
+)
+def test_after_sigkill_the_next_run_makes_no_second_instance(bench: Bench, moment: str) -> None:
+    devices = Devices()
+    with fleet(bench, devices) as running:
+        output = bench.folder / "output.txt"
+        with started(bench, output) as process:
+            wait_for(output, moment)
+            process.kill()
+        again = run(bench, "apply", "specs", "--all", "--yes")
+        assert set(outcomes(again).values()) == {"simulated"}
+        assert running.store is not None
+        assert len(running.store.snapshot()["instances"]) == 3
+        state = bench.folder / "specs/.provision/sandbox/state"
+        assert (state / "journal.json").read_text() == ""
+        assert len(json.loads((state / "state.json").read_text())["resources"]) == 6
+
+
 def test_a_second_interrupt_ends_the_process_and_nothing_is_lost(bench: Bench) -> None:
     with fleet(bench, Devices(), "hang", names="a") as running:
         output = bench.folder / "output.txt"
