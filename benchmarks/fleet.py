@@ -62,7 +62,13 @@ class ScriptedDevices(Booter):
         self._boot_s = boot_s
         self._document = json.loads(_REPORT.read_text())
 
-    def start(self, store: Store, name: str, endpoints: Mapping[str, str], faults: Faults) -> None:
+    def start(
+        self,
+        store: Store,
+        name: str,
+        endpoints: Mapping[str, str],  # noqa: ARG002
+        faults: Faults,  # noqa: ARG002
+    ) -> None:
         """See Booter."""
         timer = threading.Timer(self._boot_s, self._report, (store, name))
         timer.daemon = True
@@ -105,7 +111,8 @@ def main(words: list[str]) -> int:
     rounds = math.ceil(asked.specs / asked.parallel)
     ratio = wall / (alone * rounds)
     sys.stdout.write(
-        f"one target: {alone:.1f} s\n{asked.specs} specs, {asked.parallel} at a time: {wall:.1f} s, "
+        f"one target: {alone:.1f} s\n"
+        f"{asked.specs} specs, {asked.parallel} at a time: {wall:.1f} s, "
         f"{ratio:.2f} times the critical path of {alone * rounds:.1f} s (bound {BOUND:g}); "
         f"{cpu:.1f} s of CPU, {peak:.0f} MB (bound {MOST_MB})\n"
     )
