@@ -186,7 +186,7 @@ def test_an_interrupt_stops_between_steps_and_the_next_run_does_the_rest(bench: 
         assert devices.boots.count(name) == 2, "the instance was not made a second time"
 
 
-@pytest.mark.long(after=1)
+@pytest.mark.long
 @pytest.mark.parametrize(
     "moment", ["b/wb: capacity: waiting", "a/wb: upload: 5", "c/wb: boot:", "a/wb: packages:"]
 )
@@ -250,6 +250,7 @@ def bad_folders(bench: Bench) -> Iterator[tuple[str, tuple[str, ...], str]]:
     """Yield bad input: what it is, the words of a command, and its message."""
     (bench.folder / "empty").mkdir()
     yield "no spec", ("apply", "empty", "--all"), "error: empty contains no spec"
+    yield "no folder", ("apply", "missing", "--all"), "there is no such file or folder"
     bench.spec("anything: [1]\n", "other/values.yaml")
     yield "other files", ("apply", "other", "--all"), "1 YAML file in it do"
     bench.spec(small_spec("alpha"), "twice/a.yaml")
@@ -321,6 +322,7 @@ def test_targets_of_one_spec_keep_their_reports(bench: Bench) -> None:
     assert not bench.own.exists()
 
 
+@pytest.mark.long
 def test_a_terminal_has_one_table_and_one_question(bench: Bench) -> None:
     for name in ("one", "two"):
         bench.spec(small_spec("alpha"), f"specs/{name}.yaml")

@@ -155,10 +155,13 @@ def check_spec_name(path: Path, reader: Reader) -> None:
         file = identify_file(path, reader) if reader.exists(path) else None
         if file is not None:
             raise foreign_file_error(path, file)
+        hint = "rename it to NAME.yaml"
+        if not reader.exists(path):
+            hint = "check the name: there is no such file or folder"
         raise UsageError(
             f"{path} is not a valid name for a spec",
             why="the file name of a spec must end in .yaml or .yml",
-            hint=find_import_hint(path) or "rename it to NAME.yaml",
+            hint=find_import_hint(path) or hint,
         )
     other = path.with_suffix(".yml" if path.suffix == ".yaml" else ".yaml")
     if reader.exists(path) and reader.exists(other):
