@@ -293,13 +293,13 @@ def test_the_gpu_of_a_record_is_named(tmp_path: Path) -> None:
     ("content", "says", "helps"),
     [
         (None, "cannot read", ""),
-        (b"\xff\xfe\x00", "is not a record of a run", "run the program again"),
-        (b"[1]", "is not a record of a run", "provision report"),
-        (b'{"schema": "provision.report/1"}', "is not a record of a run", "provision report"),
+        (b"\xff\xfe\x00", "is not a run record", "run the program again"),
+        (b"[1]", "is not a run record", "provision report"),
+        (b'{"schema": "provision.report/1"}', "is not a run record", "provision report"),
         (b'{"schema": "provision.run/2"}', "a different version of provision", "update provision"),
         (b'{"schema": "provision.run/1"}', "damaged or was changed", "run the program again"),
         ("edited", "damaged or was changed", "run the program again"),
-        ("cut", "is not a record of a run", "run the program again"),
+        ("cut", "is not a run record", "run the program again"),
     ],
 )
 def test_a_record_that_cannot_be_used_is_refused_by_the_command(

@@ -181,7 +181,7 @@ def test_jax_that_falls_back_to_the_cpu_is_found(
     cpu = {"kind": "cpu", "platform": "cpu", "cuda": "cpu", "stats": None, "why": why}
     found = observe(H200, {**JAX_ANSWERS, **cpu})
     status, message = judged(document, H200, found, "J01")
-    assert (status, message) == ("fail", f"jax computes on the cpu: {why}")
+    assert (status, message) == ("fail", f"jax runs on the cpu: {why}")
     assert found["seen"]["framework.held_bytes"] is None
     with_cpu = observe(JAX, {**JAX_ANSWERS, **cpu})
     assert with_cpu["seen"]["framework.why"] is None
@@ -198,7 +198,7 @@ def test_tensorflow_on_a_card_is_observed(
     assert seen["framework.memory_growth"] == [True]
     assert judged(document, ON_TENSORFLOW, found, "J01") == (
         "pass",
-        "tensorflow 2.21.0 computes on NVIDIA H200",
+        "tensorflow 2.21.0 runs on NVIDIA H200",
     )
     assert "memory growth is on" in judged(document, ON_TENSORFLOW, found, "J10")[1]
     ignored = observe(ON_TENSORFLOW, TENSORFLOW_ANSWERS, TF_FORCE_GPU_ALLOW_GROWTH="1")
