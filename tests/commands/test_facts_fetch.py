@@ -145,7 +145,7 @@ def test_another_hash(bench: Bench) -> None:
         ('sha256 = "{0}"\nindex = "ftp://x"\nname = "b"', "facts.index: expected the address"),
         ('sha256 = "{0}"\nindex = "https://a:b@x"\nname = "b"', "without user name and password"),
         ('sha256 = "{0}"\nindex = "https://x"\nname = "../b"', "facts.name: expected the name"),
-        ('sha256 = "{0}"\npath = "a"', "facts.path: there is no key path"),
+        ('sha256 = "{0}"\npath = "a"', "facts.path: unknown key path"),
         ('sha256 = "{0}"\nfile = "none.zip"', "provision.toml:2:1: the facts cannot be read"),
     ],
 )
