@@ -18,7 +18,7 @@ import yaml
 FACTS = Path(__file__).parents[1] / "src" / "provision" / "facts"
 COMPILED = FACTS / "compiled.json"
 PARTS = FACTS / "on_demand"
-SCHEMA = 1
+SCHEMA = 2
 EVIDENCE = ("source", "as_of", "confidence")
 DEVICE_SYMPTOMS = FACTS.parent / "agent" / "probe" / "judging" / "symptoms.py"
 DEVICE_SYMPTOMS_HEAD = '''\
@@ -40,8 +40,9 @@ def explain_error(text: str) -> tuple[str | None, str | None]:
 
 _SYMPTOMS: tuple[tuple[str, str, str], ...] = (
 '''
-FOR_READERS = ("sources", "csv", "types", "device_rows")
-"""Keys of a table that stay out of the JSON: anchors, how its CSV is read, the probe's rows."""
+FOR_READERS = ("sources", "csv", "types", "device_rows", "read_by")
+"""Keys of a table that stay out of the JSON: anchors, how its CSV is read, the probe's rows, and
+the script that reads the table."""
 
 
 def compiled(folder: Path) -> str:
@@ -91,6 +92,10 @@ def table(path: Path) -> dict[str, Any]:
     lost = [key for key in (*EVIDENCE, "keys") if key not in content]
     if lost:
         raise SystemExit(f"{path.name}: the table lacks {', '.join(lost)}")
+    try:
+        count_sources(content)
+    except ValueError as error:
+        raise SystemExit(f"{path.name}: {error}") from None
     about = " ".join(
         line.lstrip("# ") for line in text.split("\nas_of:")[0].splitlines() if line.startswith("#")
     )
@@ -113,6 +118,52 @@ def cut_texts(value: Any) -> Iterator[str]:
         yield from cut_texts(item)
     for item in value if isinstance(value, list) else ():
         yield from cut_texts(item)
+
+
+def count_sources(content: dict[str, Any]) -> None:
+    """Limit the confidence of rows that people wrote to medium if they rest on one source.
+
+    A row with its own source was written by a person, and so was every row of a table that no
+    script reads (`read_by`). `sources_count` is how many independent sources it has: 1 if it is
+    missing. The table gets `sources_count: 0` if a script reads it.
+
+    Raises:
+        ValueError: a row or table claims high confidence with one source.
+    """
+    if ("read_by" in content) == ("sources_count" in content):
+        raise ValueError("a table has read_by, the script that reads it, or sources_count")
+    content.setdefault("sources_count", 0)
+    if content["sources_count"]:
+        check_count(content, "the table")
+    shared = [("by", content.get("by", {}).values())]
+    lists = [(name, rows) for name, rows in content.items() if name in content["keys"]]
+    for name, rows in (*shared, *lists):
+        for row in rows:
+            if not isinstance(row, dict):
+                continue
+            about = f"{name}: {next(iter(row.values()), name)}"
+            if "source" in row:
+                check_count(row, about)
+                if row.setdefault("sources_count", 1) == 1 and content["confidence"] == "high":
+                    row.setdefault("confidence", "medium")
+            elif "sources_count" in row:
+                raise ValueError(f"{about}: sources_count without a source")
+            elif "threads" in row:
+                row["sources_count"] = 1 + len(row["threads"].split(", "))
+            elif row.get("confidence") == "high" != content["confidence"]:
+                raise ValueError(f"{about}: high confidence needs a source or thread of its own")
+
+
+def check_count(row: dict[str, Any], about: str) -> None:
+    """Refuse high confidence in a row or table that names one source, and counts below 1."""
+    count = row.get("sources_count", 1)
+    if type(count) is not int or count < 1:
+        raise ValueError(f"{about}: sources_count is {count!r}, expected a number from 1 on")
+    if count == 1 and row.get("confidence") == "high":
+        raise ValueError(
+            f"{about}: high confidence needs two independent sources: name them in `source` and "
+            "write sources_count, or write confidence: medium"
+        )
 
 
 def rows_of(path: Path, types: dict[str, str]) -> Iterator[list[Any]]:

@@ -308,6 +308,7 @@ HEAD = """\
 as_of: {today}
 confidence: high
 source: "training_args.py, trainer.py and trainer_optimizer.py in the transformers wheels on PyPI"
+read_by: support/read_training_arguments.py
 keys: {{rows: [argument], optimizers: [optimizer]}}
 read:
     [{releases}]"""  # noqa: E501

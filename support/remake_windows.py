@@ -3,12 +3,13 @@
 A window is a range of releases of one package that use a name which only some releases of another
 package have: an import, an attribute, or a keyword argument of a call. The releases of the packages
 in windows/packages.py since its first day are read as text, and never imported; of each wheel only
-the Python files are fetched, by HTTP ranges.
+the Python files are fetched, by HTTP ranges. Packages with few wheels are read from their source
+distributions.
 
 Not counted: uses in a try, under a condition about a version, and for type checkers; names of
 modules that are compiled or that answer any name. Calls are read in the modules of entry points
 only. A use that did not work with the newest releases on the day of its own upload is left out,
-since it was misread.
+since it was misread, and a name for which the same module has a substitute (windows/confirming.py).
 
 Not touched: `threads` and `confidence` of a row, which people write.
 """

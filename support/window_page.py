@@ -21,8 +21,9 @@ reads Python files as text. It counts what runs when the package or its main cla
 (*error*), and the imports and calls of further entry points (*warning*). It does not count what \
 runs in a `try`, under a condition about a version or for type checkers, names of compiled \
 modules, and calls in other modules. PKG010 reports errors, and warnings about the arguments of \
-calls. The uses of some packages were not read, only what they define. So a pair without a \
-window can still have releases that do not fit.
+calls. Names for which the same module has a substitute are left out: those that it also imports \
+in a `try` or under a condition, and those that it assigns. So a pair without a window can still \
+have releases that do not fit.
 """
 
 

@@ -52,12 +52,13 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A source distribution on an index."""
+    """A source distribution on an index; `uploaded` as of a wheel."""
 
     name: str
     url: str
     version: Version
     yanked: bool = False
+    uploaded: str = ""
 
 
 class Index(Protocol):
@@ -158,8 +159,9 @@ def _source(link: Link) -> Source | None:
         _, version = parse_sdist_filename(re.sub(r"\.tar\.bz2$|\.tgz$", ".tar.gz", link.filename))
     except InvalidSdistFilename:
         return None
-    yanked = link.yanked_reason is not None
-    return Source(link.filename, link.url_without_fragment, version, yanked)
+    yanked, uploaded = link.yanked_reason is not None, link.upload_time
+    day = uploaded.date().isoformat() if uploaded else ""
+    return Source(link.filename, link.url_without_fragment, version, yanked, day)
 
 
 def _file(link: Link) -> File | None:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
+from windows.confirming import Confirmation
 from windows.definitions import State
 from windows.reading import Located, Name, NeededName, Needs, Release
 
@@ -84,6 +85,7 @@ def compare(
     needs: Mapping[Version, Needs],
     others: Sequence[Release],
     located: Mapping[Version, Mapping[Name, Located]],
+    confirmation: Confirmation,
 ) -> list[Window]:
     """Return the windows between one package and another.
 
@@ -92,6 +94,7 @@ def compare(
         needs: what each of them needs.
         others: the releases of the other package, oldest first.
         located: where each of these has the needed names.
+        confirmation: a second look at the names that would set a bound.
     """
     windows: list[Window] = []
     of = others[0].package
@@ -103,30 +106,32 @@ def compare(
     }
     states = {name: [located[other.version][name] for other in others] for name in names}
     for is_floor in (True, False):
-        binding = [
-            (release, _binding(release, needs[release.version], others, states, is_floor))
-            for release in releases
-        ]
-        runs = groupby(binding, key=lambda item: item[1] and (item[1][0], item[1][1][0].specifier))
-        for key, group in runs:
-            run = [(release, limits) for release, limits in group]
-            if key is None or run[0][1] is None:
-                continue
-            severity, specifier = key
-            first, last = run[0][0].version, run[-1][0].version
-            windows.append(
-                Window(
-                    releases[0].package,
-                    first,
-                    last,
-                    last == releases[-1].version,
-                    of,
-                    specifier,
-                    severity,
-                    tuple(run[0][1][1]),
-                    needs[last].declared.get(of, ""),
-                )
+        limits = {
+            release.version: _binding(
+                release, needs[release.version], others, states, is_floor, confirmation
             )
+            for release in releases
+        }
+        for severity in SEVERITIES:
+            binding = [(release, limits[release.version].get(severity)) for release in releases]
+            for specifier, group in groupby(binding, key=lambda item: item[1] and item[1][0][0]):
+                run = list(group)
+                if specifier is None or run[0][1] is None:
+                    continue
+                first, last = run[0][0].version, run[-1][0].version
+                windows.append(
+                    Window(
+                        releases[0].package,
+                        first,
+                        last,
+                        last == releases[-1].version,
+                        of,
+                        specifier,
+                        severity,
+                        tuple(run[0][1]),
+                        needs[last].declared.get(of, ""),
+                    )
+                )
     return windows
 
 
@@ -136,10 +141,11 @@ def _binding(
     others: Sequence[Release],
     states: Mapping[Name, Sequence[Located]],
     is_floor: bool,
-) -> tuple[str, list[Limit]] | None:
-    """Return the strictest bound on one side with its severity, and the names that set it.
+    confirmation: Confirmation,
+) -> dict[str, list[Limit]]:
+    """Return by severity the names that set the strictest bound on one side.
 
-    A bound of a lower severity counts only if no bound of a higher one exists on that side.
+    A bound of a lower severity counts only if it is stricter than those of higher ones.
     """
     of = others[0].package
     declared = SpecifierSet(needs.declared.get(of, ""))
@@ -153,15 +159,21 @@ def _binding(
         limit = _limit(name, found, others, is_floor)
         if limit is None or not any(_may_have(found[index]) for index in candidates):
             continue
-        if any((others[index].version < limit.bound) is is_floor for index in admitted):
+        is_admitted = any((others[index].version < limit.bound) is is_floor for index in admitted)
+        if not is_admitted or not confirmation.is_needed(release, name):
+            continue
+        lacking = next(other for other in others if other.version == limit.lacks)
+        if name.argument or confirmation.is_missing(lacking, name.path):
             limits.setdefault(name.severity, []).append(limit)
+    strictest: dict[str, list[Limit]] = {}
+    known: list[Version] = []
+    pick = max if is_floor else min
     for severity in SEVERITIES:
-        strictest = limits.get(severity)
-        if strictest:
-            pick = max if is_floor else min
-            bound = pick(limit.bound for limit in strictest)
-            return severity, [limit for limit in strictest if limit.bound == bound]
-    return None
+        bounds = [limit.bound for limit in limits.get(severity, ())]
+        if bounds and pick(*bounds, *known, bounds[0]) not in known:
+            known = [pick(bounds)]
+            strictest[severity] = [limit for limit in limits[severity] if limit.bound == known[0]]
+    return strictest
 
 
 def _limit(
@@ -169,6 +181,8 @@ def _limit(
 ) -> Limit | None:
     floor, ceiling = states_of(tuple(item.state for item in states))
     if is_floor and floor is not None:
+        if not states[floor].file:
+            return None  # what listed it first may not be what defined it first
         bound = others[floor].version
         return Limit(f">={bound}", bound, name, states[floor], bound, others[floor - 1].version)
     if not is_floor and ceiling is not None:

@@ -13,6 +13,7 @@ from packaging.version import Version
 from remaking.declaring import linux_wheel
 from remaking.wheels import Shelf, each
 from windows.comparing import Window, compare
+from windows.confirming import Confirmation
 from windows.packages import SINCE, Package
 from windows.reading import Located, Name, Needs, Readings, Release, release_of
 from windows.source_tree import fetch_sources
@@ -32,7 +33,7 @@ def gather(
 
     Args:
         shelf: the wheels of an index.
-        packages: the packages to read; those without wheels are left out.
+        packages: the packages to read; those without releases are left out.
         cache: the folder for sources and readings.
         report: receives a line for each package that was read.
         run_all: `map`, or the map of a pool of processes.
@@ -52,21 +53,27 @@ def gather(
         partial(_locate, cache), [releases[of] for of in used], [names[of] for of in used]
     )
     windows: list[Window] = []
+    confirmation = Confirmation(cache)
     for of, locations in zip(used, located, strict=True):
         before = len(windows)
         for name, own in releases.items():
             if name != of:
-                windows += compare(own, needs[name], releases[of], locations)
+                windows += compare(own, needs[name], releases[of], locations, confirmation)
         report(f"{of}: {len(names[of])} names, {len(windows) - before} windows")
     return windows, releases
 
 
 def _fetch(shelf: Shelf, package: Package, cache: Path) -> list[Release]:
-    """Return the releases of a package that have a wheel; their sources are in the cache."""
-    files = [linux_wheel(files) for files in shelf.releases(package.name).values()]
-    files = [file for file in files if file.uploaded >= SINCE]
-    each(lambda file: fetch_sources(file, shelf.index, cache), files)
-    return [release_of(package.name, file) for file in files]
+    """Return the releases of a package that can be read; their sources are in the cache."""
+    wheels = {
+        version: linux_wheel(files) for version, files in shelf.releases(package.name).items()
+    }
+    sources = shelf.sources(package.name) if package.sources else {}
+    files = sorted({**sources, **wheels}.items())
+    chosen = [file for _, file in files if file.uploaded >= SINCE]
+    module = package.module.partition(".")[0]
+    each(lambda file: fetch_sources(file, shelf.index, cache, module), chosen)
+    return [release_of(package.name, file) for file in chosen]
 
 
 def _needs(cache: Path, package: Package, releases: Sequence[Release]) -> ReleaseNeeds:

@@ -15,7 +15,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from remaking.index import File
+from remaking.index import File, Source
 from remaking.wheels import requirements
 from windows.definitions import Definitions, State
 from windows.guards import GUARDED
@@ -77,16 +77,16 @@ class Located(NamedTuple):
 
 
 class Release(NamedTuple):
-    """A release: its version, the day of its upload, and its wheel."""
+    """A release: its version, the day of its upload, and the file that is read."""
 
     package: str
     version: Version
     uploaded: str
-    wheel: str
+    file: str
 
     def tree(self, cache: Path) -> SourceTree:
         """Return its modules."""
-        return SourceTree(sources_path(self.wheel, cache))
+        return SourceTree(sources_path(self.file, cache))
 
 
 class Needs(NamedTuple):
@@ -97,7 +97,7 @@ class Needs(NamedTuple):
 
 
 class Readings:
-    """Readings of releases in a folder: one file for each wheel, valid for this code only."""
+    """Readings of releases in a folder: one file for each release, valid for this code only."""
 
     def __init__(self, folder: Path) -> None:
         """Keep readings below `folder`."""
@@ -132,7 +132,7 @@ class Readings:
         return known
 
     def _path(self, release: Release, kind: str) -> Path:
-        return self._folder / f"{kind}-{_digest(kind)}" / f"{release.wheel}.json"
+        return self._folder / f"{kind}-{_digest(kind)}" / f"{release.file}.json"
 
     @staticmethod
     def _keep(path: Path, rows: Any) -> None:
@@ -224,6 +224,6 @@ def _declared(text: str) -> dict[str, str]:
     return {name: str(specifier) for name, specifier in declared.items()}
 
 
-def release_of(package: str, file: File) -> Release:
-    """Return the release of a wheel."""
+def release_of(package: str, file: File | Source) -> Release:
+    """Return the release of a wheel or a source distribution."""
     return Release(package, file.version, file.uploaded[:10], file.name)

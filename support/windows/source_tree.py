@@ -1,15 +1,18 @@
-"""The Python files of a wheel, fetched by byte ranges and kept as a sparse file."""
+"""The Python files of a release: of a wheel by byte ranges, or of a small source distribution."""
 
 from __future__ import annotations
 
 import ast
+import io
 import re
+import tarfile
 import warnings
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
-from zipfile import ZipFile, ZipInfo
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
-from remaking.index import File, Index
+from remaking.index import File, Index, Source
 from windows.outline import outline
 
 GAP = 1 << 18
@@ -18,10 +21,10 @@ _COMPILED = re.compile(r"^(?P<module>.+?)(\.(cpython-|abi3|cp3|pypy)[^/]*)?\.(so
 
 
 class SourceTree:
-    """The modules of a wheel by dotted name. Compiled modules are known by name only."""
+    """The modules of a release by dotted name. Compiled modules are known by name only."""
 
     def __init__(self, path: Path) -> None:
-        """Open a wheel, or the sparse copy of one."""
+        """Open a wheel, or what `fetch_sources` kept of a release."""
         self._archive = ZipFile(path)
         self.paths: dict[str, str] = {}
         self.packages: set[str] = set()
@@ -98,24 +101,59 @@ def parse(text: str) -> ast.Module | None:
         return None
 
 
-def fetch_sources(file: File, index: Index, cache: Path) -> Path:
-    """Keep the Python files of a wheel in the cache, if they are not there, and return the copy.
+def fetch_sources(file: File | Source, index: Index, cache: Path, module: str) -> Path:
+    """Keep the Python files of a release in the cache, if they are not there, and return the copy.
 
-    Only the list of members, the `.py` files and METADATA are fetched. The copy has the size of the
-    wheel, with holes for everything else, so that it opens as a zip file.
+    Of a wheel only the list of members, the `.py` files and METADATA are fetched: the copy has the
+    size of the wheel, with holes for everything else, so that it opens as a zip file. A source
+    distribution is fetched whole; the copy is a zip file of the folder `module` and METADATA.
     """
     kept = sources_path(file.name, cache)
     if not kept.exists():
         kept.parent.mkdir(parents=True, exist_ok=True)
         half = kept.with_name(f"{kept.name}.part")
-        _copy_sources(file, index, half)
+        if isinstance(file, Source):
+            _pack_sources(index.text(file.url), half, module)
+        else:
+            _copy_sources(file, index, half)
         half.replace(kept)
     return kept
 
 
-def sources_path(wheel: str, cache: Path) -> Path:
-    """Return the path of the copy of a wheel."""
-    return cache / "sources" / wheel
+def sources_path(name: str, cache: Path) -> Path:
+    """Return the path of the copy of a wheel or source distribution."""
+    return cache / "sources" / (name if name.endswith(".whl") else f"{name}.zip")
+
+
+def _pack_sources(data: bytes, target: Path, module: str) -> None:
+    texts: dict[str, bytes] = {}
+    with tarfile.open(fileobj=io.BytesIO(data)) as archive:
+        for member in archive:
+            path = member.name.partition("/")[2]
+            is_module = path.startswith(f"{module}/") and _is_wanted(path)
+            if is_module or path == "PKG-INFO" or path.endswith(".egg-info/requires.txt"):
+                opened = archive.extractfile(member)
+                texts[path.rpartition("/")[2] if not is_module else path] = (
+                    opened.read() if opened else b""
+                )
+    information = texts.pop("PKG-INFO", b"").decode("utf-8", "replace")
+    required = texts.pop("requires.txt", b"").decode("utf-8", "replace")
+    if "\nRequires-Dist:" not in information:
+        information = "".join(_required_lines(required)) + information
+    with ZipFile(target, "w", ZIP_DEFLATED) as packed:
+        for path, text in texts.items():
+            packed.writestr(path, text)
+        packed.writestr(f"{module}.dist-info/METADATA", information)
+
+
+def _required_lines(text: str) -> Iterator[str]:
+    """Yield a line of METADATA for each requirement in requires.txt that belongs to no extra."""
+    extra = marker = ""
+    for line in filter(None, map(str.strip, text.splitlines())):
+        if line.startswith("["):
+            extra, _, marker = line.strip("[]").partition(":")
+        elif not extra:
+            yield f"Requires-Dist: {line}{f'; {marker}' if marker else ''}\n"
 
 
 def _copy_sources(file: File, index: Index, target: Path) -> None:

@@ -5,6 +5,7 @@ so.
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 import shutil
 import subprocess
@@ -123,6 +124,65 @@ def test_a_table_without_evidence_is_refused(tmp_path: Path) -> None:
     (tmp_path / "bad.yaml").write_text("source: x\nas_of: 2026-01-01\nrows: []\n")
     with pytest.raises(SystemExit, match="lacks confidence, keys"):
         _script().compiled(tmp_path)
+
+
+def _counted(tmp_path: Path, head: str, row: str) -> tuple[str, int]:
+    """The confidence and the sources of a row in the compiled form of a table."""
+    text = f"{head}source: x\nas_of: 2026-01-01\nkeys: {{rows: [id]}}\nrows:\n  - {{id: a{row}}}\n"
+    (tmp_path / "rows.yaml").write_text(text)
+    table = json.loads(_script().compiled(tmp_path))["rows"]
+    evidence = {**table, **table["rows"][0]}
+    return evidence["confidence"], evidence["sources_count"]
+
+
+HAND, READ = "confidence: high\nsources_count: 2\n", "confidence: high\nread_by: support/x.py\n"
+
+
+@pytest.mark.parametrize(
+    ("head", "row", "counted"),
+    [
+        (READ, "", ("high", 0)),
+        (READ, ", source: y", ("medium", 1)),
+        (READ, ", source: y, confidence: low", ("low", 1)),
+        (READ, ", source: y and z, sources_count: 2", ("high", 2)),
+        (HAND, "", ("high", 2)),
+        (HAND, ", source: y", ("medium", 1)),
+        (HAND, ", source: y and z, sources_count: 2", ("high", 2)),
+        (
+            READ.replace("high", "medium"),
+            ', threads: "o/p#1, o/p#2", confidence: high',
+            ("high", 3),
+        ),
+    ],
+)
+def test_one_source_caps_the_confidence(
+    tmp_path: Path, head: str, row: str, counted: tuple[str, int]
+) -> None:
+    assert _counted(tmp_path, head, row) == counted
+
+
+@pytest.mark.parametrize(
+    ("head", "row", "message"),
+    [
+        (HAND, ", source: y, confidence: high", "rows: a: high confidence needs two independent"),
+        (HAND.replace("2", "1"), "", "the table: high confidence needs two independent sources"),
+        (HAND, ", source: y, sources_count: 0", "rows: a: sources_count is 0, expected a number"),
+        (HAND, ", source: y, sources_count: two", "sources_count is 'two', expected a number"),
+        (HAND, ", sources_count: 2", "rows: a: sources_count without a source"),
+        ("confidence: high\n", "", "a table has read_by, the script that reads it, or sources_c"),
+        (HAND + READ, "", "a table has read_by"),
+        (
+            READ.replace("high", "medium"),
+            ", confidence: high",
+            "needs a source or thread of its own",
+        ),
+    ],
+)
+def test_a_count_that_does_not_fit_is_refused(
+    tmp_path: Path, head: str, row: str, message: str
+) -> None:
+    with pytest.raises(SystemExit, match=f"rows.yaml: .*{message}"):
+        _counted(tmp_path, head, row)
 
 
 @pytest.mark.parametrize("path", ALL, ids=lambda path: path.stem)
@@ -299,7 +359,7 @@ def test_a_missing_file_is_said_so(tmp_path: Path) -> None:
 def test_a_file_of_a_later_version_is_refused_with_the_way_out(tmp_path: Path) -> None:
     path = tmp_path / "compiled.json"
     path.write_text(
-        COMPILED_TABLES.read_text(encoding="utf-8").replace('"schema": 1', '"schema": 2', 1),
+        COMPILED_TABLES.read_text(encoding="utf-8").replace('"schema": 2', '"schema": 3', 1),
         encoding="utf-8",
     )
     with pytest.raises(ProvisionError, match="cannot be read") as caught:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import os
+import tarfile
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from packaging.version import Version
 
+from remaking.index import Source
 from tests.remaking.serving import Folder, wheel
+from windows.confirming import Confirmation
 from windows.definitions import Definitions
 from windows.packages import Package
 from windows.reading import NeededName, Readings, release_of
@@ -19,7 +24,7 @@ def tree_of(folder: Path, members: Mapping[str, str | bytes]) -> SourceTree:
     """The modules of a wheel, fetched by ranges."""
     index = Folder(wheel("torch", "1.0", members=members))
     (file,) = index.wheels("torch")
-    return SourceTree(fetch_sources(file, index, folder))
+    return SourceTree(fetch_sources(file, index, folder, "trl"))
 
 
 def uses_of(folder: Path, source: str, **members: str) -> set[str]:
@@ -27,7 +32,7 @@ def uses_of(folder: Path, source: str, **members: str) -> set[str]:
     own = {f"trl/{name}.py": text for name, text in members.items()}
     index = Folder(wheel("trl", "1.0", members={"trl/__init__.py": source, **own}))
     (file,) = index.wheels("trl")
-    fetch_sources(file, index, folder)
+    fetch_sources(file, index, folder, "trl")
     release = release_of("trl", file)
     package = Package("trl", "trl", ("Main",), ("Other",))
     needs = Readings(folder).needs(release, package)
@@ -297,10 +302,53 @@ def test_only_sources_are_fetched(tmp_path: Path) -> None:
     members = {"torch/big.so": os.urandom(3 << 20), "torch/__init__.py": "x = 1"}
     index = Folder(wheel("torch", "1.0", members=members))
     (file,) = index.wheels("torch")
-    kept = fetch_sources(file, index, tmp_path)
+    kept = fetch_sources(file, index, tmp_path, "torch")
     tree = SourceTree(kept)
     assert kept.stat().st_blocks * 512 < 1 << 20 < 3 << 20 < kept.stat().st_size
     assert tree.text("torch") == "x = 1"
     assert "Name: torch" in tree.metadata()
-    assert SourceTree(fetch_sources(file, index, tmp_path)).has_module("torch.big")
+    assert SourceTree(fetch_sources(file, index, tmp_path, "torch")).has_module("torch.big")
     assert index.opened == 1
+
+
+def test_a_source_distribution_is_packed_with_its_requirements(tmp_path: Path) -> None:
+    required = 'torch>=2\n\n[:python_version < "3.9"]\nnumpy\n\n[all]\nvllm\n'
+    texts = {
+        "PKG-INFO": "Name: flash-attn",
+        "flash_attn.egg-info/requires.txt": required,
+        "flash_attn/__init__.py": "x = 1",
+        "flash_attn/tests/a.py": "",
+        "csrc/flash_attn/b.py": "",
+        "setup.py": "",
+    }
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w:gz") as archive:
+        for name, text in texts.items():
+            member = tarfile.TarInfo(f"flash_attn-1.0/{name}")
+            member.size = len(text)
+            archive.addfile(member, io.BytesIO(text.encode()))
+    file = Source("flash_attn-1.0.tar.gz", "url", Version("1.0"), uploaded="2024-01-01")
+    index = Folder({}, {"url": data.getvalue()})
+    tree = SourceTree(fetch_sources(file, index, tmp_path, "flash_attn"))
+    assert tree.paths == {"flash_attn": "flash_attn/__init__.py"}
+    assert tree.metadata().splitlines() == [
+        "Requires-Dist: torch>=2",
+        'Requires-Dist: numpy; python_version < "3.9"',
+        "Name: flash-attn",
+    ]
+
+
+def test_a_module_hidden_by_another_object_is_not_missing(tmp_path: Path) -> None:
+    members = {
+        "torch/__init__.py": "from torch.saved import saved",
+        "torch/saved/__init__.py": "",
+        "torch/saved/saved.py": "",
+        "torch/saved/inner.py": "name = 1",
+    }
+    index = Folder(wheel("torch", "1.0", members=members))
+    (file,) = index.wheels("torch")
+    tree = SourceTree(fetch_sources(file, index, tmp_path, "torch"))
+    assert Definitions(tree).find("torch.saved.inner.name").state == "absent"
+    confirmation, release = Confirmation(tmp_path), release_of("torch", file)
+    assert not confirmation.is_missing(release, "torch.saved.inner.name")
+    assert confirmation.is_missing(release, "torch.saved.inner.other")

@@ -111,6 +111,9 @@ def windows_of(
             ],
         ),
         ("from pyarrow import never", []),
+        ("try:\n    from pyarrow import old\nexcept ImportError:\n    def old(): 0\nx = old()", []),
+        ("import pyarrow\nif 'new' not in dir(pyarrow):\n    pyarrow.new = 1\npyarrow.new", []),
+        ("if sys.version_info > (3, 9):\n    import pyarrow\nx = pyarrow.old", []),
     ],
 )
 def test_windows_of_one_release(tmp_path: Path, source: str, windows: list[str]) -> None:
@@ -149,6 +152,21 @@ def test_a_release_that_may_have_a_name_is_no_window(tmp_path: Path) -> None:
     uses = {"1.0": "from pyarrow import old"}
     assert windows_of(tmp_path / "all", uses)
     assert windows_of(tmp_path / "any", uses, has=anything) == []
+
+
+def test_a_name_that_is_only_listed_sets_no_floor(tmp_path: Path) -> None:
+    has = {"1.0": "both = 1", "1.1": "both = 1", "1.1.1": "both = 1\n__all__ = ['both', 'new']"}
+    assert windows_of(tmp_path, {"1.0": "import pyarrow\nx = pyarrow.new"}, has=has) == []
+
+
+def test_a_part_can_need_more_than_the_import(tmp_path: Path) -> None:
+    part = "class LoraConfig:\n    def f(self):\n        return pyarrow.new"
+    uses = {"1.0": f"import pyarrow\nx = pyarrow.mid\n{part}"}
+    has = {"1.0": "", "1.1": "mid = 1", "1.1.1": "mid = 1\nnew = 1"}
+    assert [row.partition(" pyarrow/")[0] for row in windows_of(tmp_path, uses, has=has)] == [
+        "1.0.. pyarrow>=1.1 pyarrow.mid error peft/__init__.py:2 |",
+        "1.0.. pyarrow>=1.1.1 pyarrow.new warning peft/__init__.py:5 |",
+    ]
 
 
 def test_what_people_wrote_stays(tmp_path: Path) -> None:

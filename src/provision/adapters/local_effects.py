@@ -16,6 +16,7 @@ from provision.adapters import files
 from provision.adapters.process import stream
 from provision.effects import local
 from provision.effects.conda import CreateCondaPrefix
+from provision.effects.packages import SourceDistribution
 from provision.effects.system import Notice
 from provision.errors import ExternalError
 
@@ -62,6 +63,11 @@ def perform(effect: local.LocalEffect, context: LocalContext, progress: Progress
             )
         case local.WriteFile(path, content, mode):
             files.write(path, content, mode)
+        case local.DownloadFile(path, file, origin):
+            from provision.adapters.uv.download import download_file
+
+            source = SourceDistribution(file.name, file.url, file.sha256)
+            download_file(source, origin, context.uv().environment(), path)
         case local.MakeFolder(path, mode):
             files.make_folder(path, mode)
         case local.MoveFile(path, destination):

@@ -244,6 +244,10 @@ class RealSystem:
 
         return list_files_of_packages(questions, self.uv.environment())
 
+    def facts_folder(self, sha256: str) -> Path:
+        """See Reader."""
+        return files.user_cache_folder(self._environment) / "facts" / sha256
+
     def find_vulnerabilities(
         self, packages: Sequence[tuple[str, str]], address: str
     ) -> Mapping[tuple[str, str], tuple[str, ...]]:
@@ -392,8 +396,6 @@ class RealSystem:
 
 def _describe_subject(effect: Effect) -> str:
     """Return the path or name that an effect concerns; its content may be secret."""
-    for field in ("path", "name", "instance", "session", "prefix", "minor"):
-        value = getattr(effect, field, None)
-        if isinstance(value, str | Path):
-            return str(value)
-    return ""
+    fields = ("path", "name", "instance", "session", "prefix", "minor")
+    values = (getattr(effect, field, None) for field in fields)
+    return next((str(value) for value in values if isinstance(value, str | Path)), "")

@@ -46,6 +46,7 @@ class FactsGroup(CommandGroup):
         "provision facts why torch:2.11.0:cu128",
         "provision facts diff old/compiled.json",
         "provision facts stale --days 90",
+        "provision facts fetch",
     ),
 )
 def facts() -> None:
@@ -114,11 +115,12 @@ def diff(old: Path, *, output_format: str) -> int:
 
     The tables in the `on_demand` folder next to OLD are compared too.
     """
+    from provision.adapters import RealSystem
     from provision.cli import console
     from provision.commands import facts as command
     from provision.views import facts as view
 
-    changes = command.diff(old)
+    changes = command.diff(old, RealSystem())
     if output_format == "json":
         console.print_document(old=str(old), rows=view.changes_to_json(changes))
     else:
@@ -147,6 +149,30 @@ def stale(days: int, *, output_format: str) -> int:
         console.print_document(days=days, tables=view.stale_to_json(tables))
     else:
         console.print_result(view.render_stale(tables, days))
+    return 0
+
+
+@facts.command()
+@OUTPUT_FORMAT
+def fetch(*, output_format: str) -> int:
+    """Fetch the facts that provision.toml pins, and check their hash and their tables.
+
+    [facts] has the sha256 of a zip file or wheel with compiled.json, and either `file`, or `index`
+    and `name`. No other command downloads facts.
+    """
+    from provision.adapters import RealSystem
+    from provision.cli import console
+    from provision.cli.progress import show_progress
+    from provision.commands.facts_fetch import fetch as command
+
+    with show_progress() as progress:
+        pin, is_new = command(Path(), RealSystem(), progress)
+    if output_format == "json":
+        console.print_document(sha256=pin.sha256, source=pin.label, fetched=is_new)
+    elif is_new:
+        console.print_result(f"fetched the facts {pin.sha256[:12]} from {pin.label}")
+    else:
+        console.print_result(f"the facts {pin.sha256[:12]} are on this machine")
     return 0
 
 

@@ -81,12 +81,12 @@ def suggest(
     from provision.adapters import RealSystem
     from provision.cli import console
     from provision.cli.progress import show_progress
+    from provision.commands.shared.facts_selection import select_facts
     from provision.commands.suggest import (
         EvidenceSources,
         suggest_for_options,
         suggest_for_spec,
     )
-    from provision.facts import load_facts
     from provision.views import suggestions
 
     named = {name: value for name, value in constraints.items() if value is not None}
@@ -96,7 +96,7 @@ def suggest(
     system = RealSystem(environment, offline=offline)
     with show_progress() as progress:
         sources = EvidenceSources(
-            load_facts(),
+            select_facts(spec or Path("provision.yaml"), system),
             system if tries_to_resolve else None,
             progress,
             offline,

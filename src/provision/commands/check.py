@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from provision import source
 from provision.commands.import_files import check_groups
+from provision.commands.shared.facts_selection import select_facts
 from provision.commands.shared.places import find_places, list_places, measure_places
 from provision.commands.shared.spec_text_check import read_text_as_file
 from provision.diagnostics import Diagnostic, RelatedLocation, Severity
 from provision.effects.system import Reader
 from provision.errors import ProvisionError, SourceError
-from provision.facts import Facts, cuda_of, load_facts
+from provision.facts import Facts, cuda_of
 from provision.imports.checked_places import (
     CheckedPlace,
     PlaceFinding,
@@ -109,7 +110,7 @@ def check_files(
     Raises:
         UsageError: there is no place or group with a name.
     """
-    facts = load_facts()
+    facts = select_facts(paths[0], reader)
     known = list_places(facts)
     chosen = find_places(place_names, known)
     files, failed = _read_files(paths, reader)

@@ -6,11 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from provision.commands.shared.facts_selection import select_facts
 from provision.effects.system import System
-from provision.facts import COMPILED_TABLES, load_facts
+from provision.facts import load_facts
 from provision.facts.consequences import ExplainedRow, age_in_days, derive_consequences
 from provision.facts.table_diff import RowChange, StaleTable, diff_tables, list_stale
 from provision.facts.table_lookup import FactRow, FactTable, find_rows, load_tables
+from provision.facts.tables_in_use import COMPILED_NAME, LAZY_NAME, tables_in_use
 from provision.spelling import nearest_words
 
 
@@ -30,7 +32,7 @@ def list_tables(system: System) -> tuple[tuple[FactTable, int | None], ...]:
     """
     return tuple(
         (table, age_in_days(table.evidence.as_of, system.now()))
-        for table in load_tables(COMPILED_TABLES).values()
+        for table in _load_tables(system).values()
     )
 
 
@@ -40,7 +42,7 @@ def list_table(name: str, system: System) -> tuple[ExplainedRow, ...] | UnknownF
     Raises:
         ProvisionError: the facts cannot be read.
     """
-    tables = load_tables(COMPILED_TABLES)
+    tables = _load_tables(system)
     if name not in tables:
         return UnknownFact(name, nearest_words(name, tables))
     return tuple(
@@ -55,7 +57,7 @@ def show(name: str, key: str, system: System) -> tuple[ExplainedRow, ...] | Unkn
     Raises:
         ProvisionError: the facts cannot be read.
     """
-    tables = load_tables(COMPILED_TABLES)
+    tables = _load_tables(system)
     if name not in tables:
         return UnknownFact(name, nearest_words(name, tables))
     rows = find_rows({name: tables[name]}, f"{name}:{key}")
@@ -68,18 +70,18 @@ def why(key: str, system: System) -> tuple[ExplainedRow, ...] | UnknownFact:
     Raises:
         ProvisionError: the facts cannot be read.
     """
-    tables = load_tables(COMPILED_TABLES)
+    tables = _load_tables(system)
     return _explain_rows(find_rows(tables, key), key, _list_keys(tables, key), system)
 
 
-def diff(old: Path) -> tuple[RowChange, ...]:
+def diff(old: Path, system: System) -> tuple[RowChange, ...]:
     """Return the rows that differ between an older compiled file and the facts in use.
 
     Raises:
         ProvisionError: a file is missing, damaged, or written for a later version.
     """
     before = load_tables(old, old.parent / "on_demand")
-    after = load_tables(COMPILED_TABLES)
+    after = _load_tables(system)
     # A single file has no tables that are loaded on demand: nothing is known about their rows.
     known = {table.partition(".")[0] for table in before}
     shared = {name: table for name, table in after.items() if name.partition(".")[0] in known}
@@ -92,7 +94,14 @@ def find_stale(days: int, system: System) -> tuple[StaleTable, ...]:
     Raises:
         ProvisionError: the facts cannot be read.
     """
-    return tuple(list_stale(load_tables(COMPILED_TABLES), system.now(), days))
+    return tuple(list_stale(_load_tables(system), system.now(), days))
+
+
+def _load_tables(system: System) -> dict[str, FactTable]:
+    """Return the tables that the project of the working folder uses."""
+    select_facts(Path("provision.yaml"), system)
+    folder = tables_in_use.get()
+    return load_tables(folder / COMPILED_NAME, folder / LAZY_NAME)
 
 
 def _explain_rows(

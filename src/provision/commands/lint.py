@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from provision.commands.lint_files import InputFile, find_files
 from provision.commands.lint_options import DEFAULT_OPTIONS, LintOptions
+from provision.commands.shared.facts_selection import select_facts
 from provision.commands.shared.foreign_files import (
     NotASpec,
     declares_api_version,
@@ -19,13 +20,12 @@ from provision.commands.shared.foreign_files import (
 from provision.commands.shared.load import CheckedDocument, check_file, unified_diff
 from provision.diagnostics import Applicability, Severity, SuppressedFinding
 from provision.errors import ExternalError, ProvisionError, SourceError, UsageError
-from provision.facts import Facts, load_facts
 from provision.sanitize import escape_line
 from provision.source import apply_fixes_together
 from provision.spelling import format_command, pluralize
 
 if TYPE_CHECKING:  # checking specs needs neither effects nor the readers of notebooks
-    from provision.commands.lint_comparison import FixedFinding
+    from provision.commands.lint_comparison import FixedFinding, RevisionComparison
     from provision.commands.lint_notebook import CheckedNotebook
     from provision.effects.system import ProgressCallback, System
     from provision.target_changes import ChangedTarget
@@ -112,7 +112,7 @@ def lint(
 
         # First, so that nothing is changed if the spec for the notebooks has errors.
         from_notebooks = LintResult(*lint_notebooks(notebooks, system, progress, options))
-    result = _SpecLinter(system, progress, options, load_facts()).lint(specs)
+    result = _SpecLinter(system, progress, options).lint(specs)
     return LintResult(
         (*result.documents, *from_notebooks.documents),
         {**result.changed, **from_notebooks.changed},
@@ -153,10 +153,9 @@ def _apply_baseline(
 class _SpecLinter:
     """Checks specs and applies fixes; collects the results."""
 
-    def __init__(
-        self, system: System, progress: ProgressCallback, options: LintOptions, facts: Facts
-    ) -> None:
-        self.system, self.progress, self.options, self.facts = system, progress, options, facts
+    def __init__(self, system: System, progress: ProgressCallback, options: LintOptions) -> None:
+        self.system, self.progress, self.options = system, progress, options
+        self.comparison: RevisionComparison | None = None
         self.documents: list[CheckedDocument] = []
         self.changed: dict[str, str] = {}
         self.failed: list[tuple[Path, ProvisionError]] = []
@@ -166,13 +165,13 @@ class _SpecLinter:
 
     def lint(self, files: tuple[InputFile, ...]) -> LintResult:
         """Check every file, and return the findings, the changes and the failures."""
-        comparison = None
         if self.options.base is not None:
             from provision.commands.lint_comparison import RevisionComparison
 
-            comparison = RevisionComparison(
-                self.options.base, self.system, self.facts, self.options.overrides
+            self.comparison = RevisionComparison(
+                self.options.base, self.system, self.options.overrides
             )
+        comparison = self.comparison
         for path, is_named in files:
             is_judged = is_named and not self.options.skip_foreign
             is_spec = is_judged or has_spec_name(path)
@@ -225,7 +224,9 @@ class _SpecLinter:
         return ()
 
     def _check_file(self, path: Path) -> tuple[CheckedDocument, ...]:
-        return check_file(path, self.system, self.facts, self.options.overrides)
+        base = None if self.comparison is None else self.comparison.base_reader
+        facts = select_facts(path, self.system, base)
+        return check_file(path, self.system, facts, self.options.overrides)
 
     def _check_spec(self, path: Path) -> tuple[CheckedDocument, ...]:
         """Return the documents of a file.

@@ -19,7 +19,7 @@ from provision.diagnostics import (
     SuppressionKind,
 )
 from provision.errors import ExternalError, SourceError, UsageError
-from provision.facts import Facts
+from provision.facts import load_facts
 from provision.source import Source
 from provision.source.loader import MAX_FILE_BYTES
 from provision.target_changes import ChangedTarget, compare_targets
@@ -54,10 +54,10 @@ class FileChanges(NamedTuple):
 class RevisionComparison:
     """Compares the findings on specs with those of another revision."""
 
-    def __init__(self, base: Revision, reader: Reader, facts: Facts, overrides: Overrides) -> None:
+    def __init__(self, base: Revision, reader: Reader, overrides: Overrides) -> None:
         self.base, self.reader = base, reader
         self.base_reader = cast("Reader", base)
-        self.facts, self.overrides = facts, overrides
+        self.overrides = overrides
         self._deleted: list[Path] | None = None
 
     def compare(
@@ -107,9 +107,9 @@ class RevisionComparison:
         before = {document.spec.name: document.spec for document in old if document.spec}
         after = {document.spec.name: document.spec for document in new if document.spec}
         if len(old) == len(new) == 1:
-            return compare_targets(path.stem, old[0].spec, new[0].spec, self.facts)
+            return compare_targets(path.stem, old[0].spec, new[0].spec, load_facts())
         changes = [
-            compare_targets(path.stem, before.get(name), after.get(name), self.facts)
+            compare_targets(path.stem, before.get(name), after.get(name), load_facts())
             for name in dict.fromkeys((*before, *after))
         ]
         return tuple(itertools.chain.from_iterable(changes))
@@ -134,7 +134,7 @@ class RevisionComparison:
                 return ()
             path = renamed
         try:
-            return check_file(path, self.base_reader, self.facts, self.overrides)
+            return check_file(path, self.base_reader, load_facts(), self.overrides)
         except (SourceError, UsageError):
             return ()
 

@@ -14,11 +14,11 @@ from provision.commands.shared.configuration import (
     Overrides,
 )
 from provision.commands.shared.configuration_file import find_configuration
+from provision.commands.shared.facts_selection import select_facts
 from provision.commands.shared.load import load_spec, unified_diff
 from provision.commands.shared.lock_file import read_lock
 from provision.diagnostics import Applicability, Diagnostic, SuppressedFinding
 from provision.errors import ExternalError, ProvisionError, SourceError
-from provision.facts import Facts, load_facts
 from provision.imports.notebook import MAX_NOTEBOOK_BYTES, read_notebook
 from provision.imports.notebook_source import NotebookSource
 from provision.rules import run_rules_on_notebook
@@ -85,7 +85,7 @@ def lint_notebooks(
     """
     spec = options.notebook_spec
     loaded = load_notebook_spec(spec, system) if spec is not None else None
-    linter = NotebookLinter(system, progress, load_facts(), loaded, options.overrides)
+    linter = NotebookLinter(system, progress, loaded, options.overrides)
     documents: list[CheckedNotebook] = []
     changed: dict[str, str] = {}
     failed: list[tuple[Path, ProvisionError]] = []
@@ -106,7 +106,6 @@ class NotebookLinter(NamedTuple):
 
     system: System
     progress: ProgressCallback
-    facts: Facts
     spec: NotebookSpec | None
     overrides: Overrides = NO_OVERRIDES
 
@@ -121,7 +120,7 @@ class NotebookLinter(NamedTuple):
         except ExternalError as error:
             raise SourceError(error.what, why=error.why, hint=error.hint) from error
         notebook = read_notebook(path, raw)
-        context = NotebookContext(notebook, self.facts, *(self.spec or ()))
+        context = NotebookContext(notebook, select_facts(path, self.system), *(self.spec or ()))
         configuration = self.overrides.apply(find_configuration(path, self.system))
         kept, accepted = configuration.split_accepted(path, run_rules_on_notebook(context))
         return CheckedNotebook(

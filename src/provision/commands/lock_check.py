@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from provision import source
+from provision.commands.shared.facts_selection import select_facts
 from provision.commands.shared.load import (
     LoadedSpec,
     check_spec_name,
@@ -16,7 +17,6 @@ from provision.commands.shared.load import (
 from provision.commands.shared.lock_file import read_lock_text
 from provision.diagnostics import Severity
 from provision.errors import ProvisionError
-from provision.facts import load_facts
 from provision.lock import compute_text_digest, loads
 
 if TYPE_CHECKING:
@@ -54,4 +54,6 @@ def _load_if_text_unchanged(path: Path, reader: Reader) -> LoadedSpec | None:
         finding.severity is Severity.ERROR for finding in (*first.diagnostics, *problems)
     ):
         return None
-    return with_recorded_target(LoadedSpec(path, first, spec, load_facts(), ()), reader)
+    return with_recorded_target(
+        LoadedSpec(path, first, spec, select_facts(path, reader), ()), reader
+    )

@@ -10,11 +10,11 @@ from packaging.utils import InvalidName, canonicalize_name
 
 from provision.commands.lock import LockResult, ensure_lock
 from provision.commands.shared.edited_spec import load_edited_spec, write_together
+from provision.commands.shared.facts_selection import select_facts
 from provision.commands.shared.load import LoadedSpec, check_single_document, check_spec_name
 from provision.commands.shared.lock_file import read_lock_file
 from provision.effects.system import ProgressCallback, System
 from provision.errors import LockError, Refused, UsageError
-from provision.facts import load_facts
 from provision.field_types import suggest_requirement
 from provision.lock import dumps
 from provision.lock.diff import LockDiff, diff_locks
@@ -88,7 +88,7 @@ def _change_packages(
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise UsageError(f"{twice} is given twice", hint="give each package only once")
     check_spec_name(path, system)
-    source = check_single_document(path, system, load_facts()).source
+    source = check_single_document(path, system, select_facts(path, system)).source
     text = source.texts[source.name]
     try:
         for name in removed:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from provision.commands.shared.facts_selection import select_facts
 from provision.commands.shared.load import (
     CheckedDocument,
     LoadedSpec,
@@ -82,7 +83,8 @@ def why(
         ExternalError: a file cannot be read.
     """
     environments: list[KnownEnvironment] = []
-    document = check_single_document(spec, system, load_facts()) if spec is not None else None
+    facts = select_facts(spec or Path("provision.yaml"), system)
+    document = check_single_document(spec, system, facts) if spec is not None else None
     stored, lock = None, None
     findings: tuple[Diagnostic, ...] = ()
     if report is not None:
@@ -97,7 +99,7 @@ def why(
     explanations = explain_error(
         text,
         load_symptoms(),
-        LookupContext(load_facts(), findings, stored, tuple(environments)),
+        LookupContext(facts, findings, stored, tuple(environments)),
     )
     unexplained = find_unexplained_error(text, explanations)
     changed: Mapping[str, str] = {}

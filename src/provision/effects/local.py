@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from provision.agent.install.document import PackageToInstall
 from provision.effects.conda import CreateCondaPrefix
-from provision.effects.packages import NamedIndex
+from provision.effects.packages import IndexSource, ListedFile, NamedIndex
 from provision.effects.wheels import PackageSource
 
 
@@ -68,6 +68,14 @@ class WriteFile(NamedTuple):
     content: str | bytes
     mode: int | None = 0o644
     """None keeps the mode of an existing file."""
+
+
+class DownloadFile(NamedTuple):
+    """Download a file that an index lists; it must have the sha256 of the list."""
+
+    path: Path
+    file: ListedFile
+    origin: IndexSource
 
 
 class MakeFolder(NamedTuple):
@@ -156,6 +164,7 @@ LocalEffect = (
     | InstallPackages
     | WriteFile
     | MakeFolder
+    | DownloadFile
     | MoveFile
     | ReplaceSymlink
     | CreateSymlink

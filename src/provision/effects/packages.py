@@ -169,12 +169,14 @@ class Release(NamedTuple):
 class ListedFile(NamedTuple):
     """A file that an index lists: name and sha256 (hexadecimal, "" if the index has none).
 
-    `yanked` is the reason, None for a file that is not yanked.
+    `yanked` is the reason, None for a file that is not yanked; `url` is its address, "" for a local
+    wheel.
     """
 
     name: str
     sha256: str
     yanked: str | None = None
+    url: str = ""
 
 
 def pylock_file_name(file: Mapping[str, Any]) -> str:

@@ -205,6 +205,9 @@ class Reader(Protocol):
             NetworkError: an index cannot be reached, or its answer cannot be read.
         """
 
+    def facts_folder(self, sha256: str) -> Path:
+        """Return the folder of this machine for the fact tables of an archive; it may not exist."""
+
     def find_vulnerabilities(
         self, packages: Sequence[tuple[str, str]], address: str
     ) -> Mapping[tuple[str, str], tuple[str, ...]]:

@@ -1,4 +1,4 @@
-"""Evidence for a fact: its source, the day it was read, and the confidence in it."""
+"""Evidence for a fact: its sources, the day they were read, and the confidence in it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,16 @@ from provision.diagnostics import Severity
 
 
 class Evidence(NamedTuple):
-    """The source of a fact, the day it was read, and the confidence: high, medium or low."""
+    """The source of a fact, the day it was read, and the confidence: high, medium or low.
+
+    `sources_count` is how many independent sources a person counted in `source`: 0 if a script
+    reads the table. One source allows medium confidence at most.
+    """
 
     source: str
     as_of: str
     confidence: str
+    sources_count: int = 0
 
     @property
     def is_sure(self) -> bool:

@@ -78,8 +78,9 @@ from provision.facts.schema_variables import (
     VariableEffect,
 )
 from provision.facts.schema_windows import ReadReleases, ReleaseWindow
+from provision.facts.tables_in_use import INSTALLED_TABLES, tables_in_use
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 EVIDENCE_FIELDS = Evidence._fields
 MALFORMED = (KeyError, TypeError, ValueError, IndexError, AttributeError)
 """Exceptions that a table of an unexpected form raises when its rows are built."""
@@ -90,15 +91,15 @@ _Content = TypeVar("_Content")
 class CompiledTables:
     """A file of compiled tables. Rows with equal evidence share one `Evidence` object."""
 
-    def __init__(self, path: Path) -> None:
-        """Read the file.
+    def __init__(self, path: Path, text: bytes | None = None) -> None:
+        """Read the file, or `text` as its content.
 
         Raises:
             ProvisionError: the file is missing, damaged, or written for a later version.
         """
         self._path = path
-        self._content = read_compiled(path)
-        self._evidence: dict[tuple[str, str, str], Evidence] = {}
+        self._content = read_compiled(path, text)
+        self._evidence: dict[tuple[str, str, str, int], Evidence] = {}
 
     def build(self, function: Callable[[CompiledTables], _Content]) -> _Content:
         """Return the result of a function that reads tables.
@@ -144,10 +145,11 @@ class CompiledTables:
         values: dict[str, Any] = {
             key: tuple(value) if type(value) is list else value for key, value in row.items()
         }
-        fields: tuple[str, str, str] = (
+        fields: tuple[str, str, str, int] = (
             values.pop("source", table["source"]),
             values.pop("as_of", table["as_of"]),
             values.pop("confidence", table["confidence"]),
+            values.pop("sources_count", table["sources_count"]),
         )
         evidence = self._evidence.get(fields)
         if evidence is None:
@@ -156,14 +158,14 @@ class CompiledTables:
         return values
 
 
-def read_compiled(path: Path) -> dict[str, Any]:
-    """Return the content of a compiled file.
+def read_compiled(path: Path, text: bytes | None = None) -> dict[str, Any]:
+    """Return the content of a compiled file, or of `text` in its place.
 
     Raises:
         ProvisionError: the file is missing, not a JSON object, or written for a later version.
     """
     try:
-        tables = dict(json.loads(path.read_bytes()))
+        tables = dict(json.loads(path.read_bytes() if text is None else text))
         is_newer = tables["schema"] > SCHEMA_VERSION
     except (OSError, *MALFORMED) as error:
         raise damaged_tables_error(path, error) from None
@@ -179,6 +181,12 @@ def read_compiled(path: Path) -> dict[str, Any]:
 
 def damaged_tables_error(path: Path, error: Exception) -> ProvisionError:
     """Return the error for a compiled file that cannot be used."""
+    if tables_in_use.get() in path.parents and tables_in_use.get() != INSTALLED_TABLES:
+        return ProvisionError(
+            "the fact tables of this project cannot be read",
+            why=f"{path.name}: {type(error).__name__}",
+            hint="run `provision facts fetch`",
+        )
     return ProvisionError(
         "the fact tables of this installation cannot be read",
         why=f"{path.name}: {type(error).__name__}",

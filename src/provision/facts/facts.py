@@ -19,10 +19,11 @@ from provision.facts.schema_platforms import (
     MachineType,
 )
 from provision.facts.schema_torch import Card, UnsupportedAccelerator
+from provision.facts.tables_in_use import COMPILED_NAME, INSTALLED_TABLES, tables_in_use
 from provision.facts.versions import parse_version, require_version
 
 __all__ = ["COMPILED_TABLES", "Facts", "cuda_of", "flavour_of", "load_facts"]
-COMPILED_TABLES = Path(__file__).with_name("compiled.json")
+COMPILED_TABLES = INSTALLED_TABLES / COMPILED_NAME
 
 
 class Facts(CompatibilityFacts):
@@ -162,12 +163,16 @@ class Facts(CompatibilityFacts):
         return VersionFloor(version, getattr(rows[lower], package), rows[upper].evidence)
 
 
-@lru_cache(maxsize=8)
-def load_facts(path: Path = COMPILED_TABLES) -> Facts:
-    """Return the facts of a compiled file; each table is built at its first use.
+def load_facts(path: Path | None = None) -> Facts:
+    """Return the facts in use, or those of a compiled file; tables are built at their first use.
 
     Raises:
         ProvisionError: the file is missing, damaged, or written for a later version. A damaged
             table raises it at its first use.
     """
+    return _load_facts(path or tables_in_use.get() / COMPILED_NAME)
+
+
+@lru_cache(maxsize=8)
+def _load_facts(path: Path) -> Facts:
     return Facts(CompiledTables(path))

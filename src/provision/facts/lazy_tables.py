@@ -1,6 +1,7 @@
 """Large tables that few commands need; each function reads its table at the first call.
 
-The functions raise ProvisionError if their table is damaged.
+Without `folder` it is that of the tables in use. The functions raise ProvisionError if their table
+is damaged.
 """
 
 from __future__ import annotations
@@ -14,52 +15,57 @@ from provision.facts.fact_tables import CompiledTables
 from provision.facts.schema_packages import CondaName, KnownModel, Symptom
 from provision.facts.schema_platforms import CardZones, MachinePrice
 from provision.facts.schema_torch import JaxPlugin, TensorFlowRelease
+from provision.facts.tables_in_use import INSTALLED_TABLES, LAZY_NAME, tables_in_use
 
-LAZY_TABLES_FOLDER = Path(__file__).with_name("on_demand")
+LAZY_TABLES_FOLDER = INSTALLED_TABLES / LAZY_NAME
 _Row = TypeVar("_Row")
 
 
-def load_prices(folder: Path = LAZY_TABLES_FOLDER) -> tuple[MachinePrice, ...]:
+def load_prices(folder: Path | None = None) -> tuple[MachinePrice, ...]:
     """Return the hourly prices of machine types and single GPUs, by region."""
     return _load_rows("prices", MachinePrice, folder)
 
 
-def load_zones(folder: Path = LAZY_TABLES_FOLDER) -> tuple[CardZones, ...]:
+def load_zones(folder: Path | None = None) -> tuple[CardZones, ...]:
     """Return the zones of Google Cloud that have each card."""
     return _load_rows("zones", CardZones, folder)
 
 
-def load_symptoms(folder: Path = LAZY_TABLES_FOLDER) -> tuple[Symptom, ...]:
+def load_symptoms(folder: Path | None = None) -> tuple[Symptom, ...]:
     """Return the patterns of error messages with their causes and fixes."""
     return _load_rows("symptoms", Symptom, folder)
 
 
-def load_conda_names(folder: Path = LAZY_TABLES_FOLDER) -> Mapping[str, CondaName]:
+def load_conda_names(folder: Path | None = None) -> Mapping[str, CondaName]:
     """Return the packages of conda with another name on the package index, by their name."""
     return {row.name: row for row in _load_rows("conda_names", CondaName, folder)}
 
 
-def load_models(folder: Path = LAZY_TABLES_FOLDER) -> Mapping[str, KnownModel]:
+def load_models(folder: Path | None = None) -> Mapping[str, KnownModel]:
     """Return well-known models by their id in lower case."""
     return {row.id.lower(): row for row in _load_rows("models", KnownModel, folder)}
 
 
-def load_tensorflow(folder: Path = LAZY_TABLES_FOLDER) -> tuple[TensorFlowRelease, ...]:
+def load_tensorflow(folder: Path | None = None) -> tuple[TensorFlowRelease, ...]:
     """Return the TensorFlow releases, oldest first."""
     return _load_rows("tensorflow", TensorFlowRelease.from_columns, folder)
 
 
-def load_jax(folder: Path = LAZY_TABLES_FOLDER) -> tuple[JaxPlugin, ...]:
+def load_jax(folder: Path | None = None) -> tuple[JaxPlugin, ...]:
     """Return the releases of jax's CUDA plugins, oldest first."""
     return _load_rows("jax", JaxPlugin.from_columns, folder)
 
 
-@lru_cache(maxsize=8)
-def load_colab_packages(folder: Path = LAZY_TABLES_FOLDER) -> Mapping[str, Mapping[str, str]]:
+def load_colab_packages(folder: Path | None = None) -> Mapping[str, Mapping[str, str]]:
     """Return the packages of each Colab runtime ("2026.07", "2026.07-cpu").
 
     The packages map a canonical name to a version, or to "?" if the version is unknown.
     """
+    return _load_colab_packages(folder or tables_in_use.get() / LAZY_NAME)
+
+
+@lru_cache(maxsize=8)
+def _load_colab_packages(folder: Path) -> Mapping[str, Mapping[str, str]]:
     return CompiledTables(folder / "colab_packages.json").build(_colab_packages)
 
 
@@ -74,7 +80,11 @@ def _colab_packages(compiled: CompiledTables) -> Mapping[str, Mapping[str, str]]
     return packages
 
 
+def _load_rows(table: str, row_type: Callable[..., _Row], folder: Path | None) -> tuple[_Row, ...]:
+    return _load_rows_of(table, row_type, folder or tables_in_use.get() / LAZY_NAME)
+
+
 @lru_cache(maxsize=8)
-def _load_rows(table: str, row_type: Callable[..., _Row], folder: Path) -> tuple[_Row, ...]:
+def _load_rows_of(table: str, row_type: Callable[..., _Row], folder: Path) -> tuple[_Row, ...]:
     compiled = CompiledTables(folder / f"{table}.json")
     return compiled.build(lambda tables: tables.rows("", row_type))

@@ -16,6 +16,7 @@ from provision.facts.fact_tables import (
     read_compiled,
 )
 from provision.facts.lazy_tables import LAZY_TABLES_FOLDER
+from provision.facts.tables_in_use import COMPILED_NAME
 from provision.facts.versions import parse_version
 
 _TABLE_ALIASES = {
@@ -73,11 +74,28 @@ def load_tables(compiled: Path, folder: Path = LAZY_TABLES_FOLDER) -> dict[str, 
     Raises:
         ProvisionError: a file is missing, damaged, or written for a later version.
     """
+    lazy = {path: read_compiled(path) for path in sorted(folder.glob("*.json"))}
+    return _find_tables(compiled, read_compiled(compiled), lazy)
+
+
+def load_tables_from(texts: Mapping[str, bytes]) -> dict[str, FactTable]:
+    """Return all tables by name; `texts` are the files by path, "compiled.json" among them.
+
+    Raises:
+        ProvisionError: a table is damaged, or written for a later version.
+    """
+    contents = {Path(name): read_compiled(Path(name), text) for name, text in texts.items()}
+    compiled = Path(COMPILED_NAME)
+    return _find_tables(compiled, contents.pop(compiled), contents)
+
+
+def _find_tables(
+    compiled: Path, content: dict[str, Any], lazy: Mapping[Path, dict[str, Any]]
+) -> dict[str, FactTable]:
+    content = {key: value for key, value in content.items() if key != "schema"}
+    for path, table in lazy.items():
+        content[path.stem] = table
     try:
-        content = read_compiled(compiled)
-        del content["schema"]
-        for path in sorted(folder.glob("*.json")):
-            content[path.stem] = read_compiled(path)
         tables = [table for stem, raw in content.items() for table in _parts_of_table(stem, raw)]
     except MALFORMED as error:
         raise damaged_tables_error(compiled, error) from None
@@ -103,7 +121,7 @@ def find_rows(tables: Mapping[str, FactTable], query: str) -> tuple[FactRow, ...
 
 
 def _parts_of_table(stem: str, raw: dict[str, Any]) -> Iterator[FactTable]:
-    evidence = Evidence(*(raw[field] for field in EVIDENCE_FIELDS))
+    evidence = _evidence(raw, raw)
     for part, columns in raw["keys"].items():
         name = stem if part == "rows" else f"{stem}.{part}"
         rows = tuple(_fact_row(name, row, columns, raw) for row in expand_rows(raw, part))
@@ -115,8 +133,14 @@ def _fact_row(table: str, row: dict[str, Any], columns: list[str], raw: dict[str
         table,
         tuple(_key_text(row[column]) for column in columns),
         {field: value for field, value in row.items() if field not in EVIDENCE_FIELDS},
-        Evidence(*(row.get(field, raw[field]) for field in EVIDENCE_FIELDS)),
+        _evidence(row, raw),
     )
+
+
+def _evidence(row: Mapping[str, Any], table: Mapping[str, Any]) -> Evidence:
+    """Return the evidence of a row or table; tables of earlier versions count no sources."""
+    defaults = {"sources_count": 0, **table}
+    return Evidence(*(row.get(field, defaults[field]) for field in EVIDENCE_FIELDS))
 
 
 def _key_text(value: Any) -> str:

@@ -145,6 +145,7 @@ def _evidence(evidence: Evidence, age_days: int | None) -> dict[str, Any]:
         "as_of": evidence.as_of,
         "age_days": age_days,
         "confidence": evidence.confidence,
+        "sources_count": evidence.sources_count,
     }
 
 
@@ -160,6 +161,8 @@ def _row(explained: ExplainedRow, styler: Styler, width: int) -> Iterator[str]:
     fields += [("means", sentence) for sentence in explained.consequences]
     fields.append(("source", escape_line(evidence.source)))
     dated = f"{evidence.as_of}, {_age(explained.age_days)}; confidence {evidence.confidence}"
+    if evidence.sources_count:
+        dated += f" ({pluralize(evidence.sources_count, 'source')})"
     for name, text in (*fields, ("as of", dated)):
         rows = wrap(text, max(20, width - label_width - 4))
         yield from indent_rest(f"  {name:<{label_width}}  ", rows, label_width + 4)

@@ -11,7 +11,7 @@ import urllib.error
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from html.parser import HTMLParser
-from urllib.parse import unquote, urldefrag, urlsplit
+from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
 from provision.adapters.uv.download import REFUSED_CODES, open_url
 from provision.adapters.uv.local_index import hash_file
@@ -127,22 +127,24 @@ def _fetch_page(
         kind = str(response.headers.get("Content-Type", "")).partition(";")[0].strip().lower()
     text = b"".join(parts).decode("utf-8", "replace")
     try:
-        return tuple(_parse_json_page(text) if kind.endswith("json") else _parse_html_page(text))
+        parse = _parse_json_page if kind.endswith("json") else _parse_html_page
+        return tuple(parse(text, url))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise _unreadable_error(url, index, f"its page is not a list of files: {error}") from None
 
 
-def _parse_json_page(text: str) -> Iterator[ListedFile]:
+def _parse_json_page(text: str, page: str) -> Iterator[ListedFile]:
     for row in json.loads(text)["files"]:
         sha256 = str(row.get("hashes", {}).get("sha256", "")).lower()
         yanked = row.get("yanked", False)
         reason = None
         if yanked is not False:
             reason = yanked if isinstance(yanked, str) else ""
-        yield ListedFile(str(row["filename"]), sha256, reason)
+        url = urljoin(page, str(row.get("url", "")))
+        yield ListedFile(str(row["filename"]), sha256, reason, url)
 
 
-def _parse_html_page(text: str) -> Iterator[ListedFile]:
+def _parse_html_page(text: str, page: str) -> Iterator[ListedFile]:
     anchors = _LinkParser()
     anchors.feed(text)
     for row in anchors.links:
@@ -152,7 +154,7 @@ def _parse_html_page(text: str) -> Iterator[ListedFile]:
             algorithm, _, digest = fragment.partition("=")
             sha256 = digest.lower() if algorithm == "sha256" else ""
             yanked = (row["data-yanked"] or "") if "data-yanked" in row else None
-            yield ListedFile(name, sha256, yanked)
+            yield ListedFile(name, sha256, yanked, urljoin(page, address))
 
 
 class _LinkParser(HTMLParser):

@@ -27,6 +27,25 @@ class FileIgnores:
 
 
 @dataclass(frozen=True, slots=True)
+class FactsPin:
+    """The archive of the facts that a project uses: a file, or one with this hash on an index.
+
+    `position` is the file, line and column of the pin.
+    """
+
+    sha256: str
+    position: str
+    file: Path | None = None
+    index: str = ""
+    name: str = ""
+
+    @property
+    def label(self) -> str:
+        """The archive in words."""
+        return str(self.file) if self.file is not None else f"{self.name} on {self.index}"
+
+
+@dataclass(frozen=True, slots=True)
 class Configuration:
     """The configuration of the specs below a folder; that of an empty file by default.
 
@@ -39,6 +58,7 @@ class Configuration:
         file_ignores: the rules accepted in certain files.
         fail_on: the lowest severity that fails `lint`.
         policy: what the specs may declare.
+        facts: the facts to use; None for those of the installed version.
     """
 
     folder: Path = Path()
@@ -49,6 +69,7 @@ class Configuration:
     file_ignores: tuple[FileIgnores, ...] = ()
     fail_on: Severity = Severity.ERROR
     policy: Policy = NO_POLICY
+    facts: FactsPin | None = None
 
     def split_accepted(
         self, path: Path, findings: Iterable[Diagnostic]

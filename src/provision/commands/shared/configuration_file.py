@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
+from urllib.parse import urlsplit
 
 from provision.commands.shared.configuration import (
     NO_CONFIGURATION,
@@ -16,6 +17,7 @@ from provision.commands.shared.configuration import (
     RULE,
     RULE_OR_AREA,
     Configuration,
+    FactsPin,
     FileIgnores,
     check_rule,
 )
@@ -126,7 +128,7 @@ class _Parser:
         Raises:
             UsageError: a key or a value is not valid.
         """
-        self._check_keys((), ("required-version", "lint", "policy"))
+        self._check_keys((), ("required-version", "lint", "policy", "facts"))
         self._check_version()
         keys = ("select", "ignore", "fail-on", "severity", "per-file-ignores")
         self._check_keys(("lint",), keys)
@@ -161,7 +163,33 @@ class _Parser:
             file_ignores,
             self._severity(("lint",), "fail-on", lint.get("fail-on", Severity.ERROR.value)),
             policy,
+            self._parse_facts(folder) if self._table("facts") else None,
         )
+
+    def _parse_facts(self, folder: Path) -> FactsPin:
+        names = ("facts",)
+        table = self._table(*names)
+        self._check_keys(names, ("sha256", "file", "index", "name"))
+        for key, value in table.items():
+            if not isinstance(value, str) or not value:
+                self._refuse(names, key, "expected a string")
+        if not re.fullmatch(r"[0-9a-f]{64}", table.get("sha256", "")):
+            key = "sha256" if "sha256" in table else next(iter(table))
+            hint = "sha256sum FILE prints it"
+            self._refuse(names, key, "expected sha256, the archive's hash of 64 digits", hint=hint)
+        if table.keys() - {"sha256"} not in ({"file"}, {"index", "name"}):
+            self._refuse(names, "sha256", "expected either `file`, or `index` and `name`")
+        index = table.get("index", "")
+        address = urlsplit(index)
+        if index and (address.scheme not in ("https", "http", "file") or address.username):
+            what = "expected the address of an index without user name and password"
+            self._refuse(names, "index", what, hint="credentials are read from ~/.netrc")
+        if index and not re.fullmatch(r"\w([\w.-]*\w)?", table["name"], re.ASCII):
+            self._refuse(names, "name", "expected the name of a package")
+        file = folder / table["file"] if "file" in table else None
+        start = self.text.key((*self.root, *names), "sha256").start
+        position = f"{self.text.file.name}:{start.line}:{start.column}"
+        return FactsPin(table["sha256"], position, file, index, table.get("name", ""))
 
     def _parse_policy(self) -> Policy:
         keys = ("gpus", "regions", "machine-families", "max-hourly-cost")

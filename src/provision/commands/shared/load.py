@@ -19,6 +19,7 @@ from provision.commands.shared.configuration import (
     Overrides,
 )
 from provision.commands.shared.configuration_file import find_configuration
+from provision.commands.shared.facts_selection import select_facts
 from provision.commands.shared.foreign_files import (
     find_import_hint,
     foreign_file_error,
@@ -27,7 +28,7 @@ from provision.commands.shared.foreign_files import (
 )
 from provision.diagnostics import Diagnostic, RouteLocation, Severity, SuppressedFinding
 from provision.errors import CheckFailed, ExternalError, UsageError
-from provision.facts import Facts, load_facts
+from provision.facts import Facts
 from provision.rules import LintContext, ResolvedSet
 from provision.rules.policy import check_policy, report_ignored
 from provision.rules.suppressions import check_comments, split_suppressed
@@ -211,7 +212,9 @@ def load_without_rules(path: Path, reader: Reader) -> LoadedSpec:
     spec, _ = source.validate_source(documents[0])
     if spec is None:
         return load_spec(path, reader)  # raises with every finding
-    return with_recorded_target(LoadedSpec(path, documents[0], spec, load_facts(), ()), reader)
+    return with_recorded_target(
+        LoadedSpec(path, documents[0], spec, select_facts(path, reader), ()), reader
+    )
 
 
 def _require_single(path: Path, documents: Sequence[object]) -> None:
@@ -235,7 +238,7 @@ def load_spec(path: Path, reader: Reader, *, apart: bool = False) -> LoadedSpec:
         UsageError: its name is not possible, or it has several documents.
     """
     check_spec_name(path, reader)
-    facts = load_facts()
+    facts = select_facts(path, reader)
     checked = check_single_document(path, reader, facts)
     if checked.spec is None and (file := identify_documents(path, (checked.source,), reader)):
         raise foreign_file_error(path, file)
