@@ -185,7 +185,7 @@ def test_jax_that_falls_back_to_the_cpu_is_found(
     assert found["seen"]["framework.held_bytes"] is None
     with_cpu = observe(JAX, {**JAX_ANSWERS, **cpu})
     assert with_cpu["seen"]["framework.why"] is None
-    assert judged(document, JAX, with_cpu, "J01") == ("pass", "jax 0.11.2 computes on cpu")
+    assert judged(document, JAX, with_cpu, "J01") == ("pass", "jax 0.11.2 runs on cpu")
 
 
 def test_tensorflow_on_a_card_is_observed(
