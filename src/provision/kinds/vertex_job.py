@@ -125,6 +125,7 @@ class VertexJob(Kind):
 
     name = "vertex-job"
     model = VertexJobTarget
+    driver = "provision.targets.vertex_job.driver:VertexJobDriver"
     rules = ("provision.rules.vertex_job", "provision.rules.cost")
     secret_sources = frozenset({"secret"})
     reference_hint = "`secret: projects/PROJECT/secrets/NAME/versions/VERSION`"

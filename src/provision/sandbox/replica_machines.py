@@ -13,6 +13,7 @@ import signal
 import socket
 import subprocess
 import sys
+import sysconfig
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -141,6 +142,7 @@ class ReplicaMachines:
                 base = getattr(sys, "_base_executable", sys.executable)
                 python.write_text(f'#!/bin/sh\nexec "{base}" "$@"\n', encoding="utf-8")
                 python.chmod(0o755)
+                _bring_uv(own)
                 replicas.append(_Replica(number, index, pool["containerSpec"], own))
         return replicas
 
@@ -166,7 +168,6 @@ def _make_variables(job: RunningJob, replicas: list[_Replica]) -> dict[str, dict
         }
         variables[replica.task] = {
             **kept,
-            "UV_CACHE_DIR": os.environ.get("UV_CACHE_DIR", str(Path.home() / ".cache/uv")),
             "CLUSTER_SPEC": json.dumps(document),
             "CLOUD_ML_PROJECT_ID": _PROJECT_NUMBER,
             "CLOUD_ML_JOB_ID": job.name.rpartition("/")[2],
@@ -184,6 +185,20 @@ def _make_variables(job: RunningJob, replicas: list[_Replica]) -> dict[str, dict
             "PATH": f"{replica.folder / 'bin'}:{os.environ.get('PATH', '/usr/bin:/bin')}",
         }
     return variables
+
+
+def _bring_uv(folder: Path) -> None:
+    """Let the emulated image contain this environment's uv, and this machine's cache of packages.
+
+    Otherwise each replica of each job would download both again.
+    """
+    program = Path(sysconfig.get_path("scripts")) / "uv"
+    if program.exists():
+        (folder / "bin/uv").symlink_to(program)
+    cache = Path(os.environ.get("UV_CACHE_DIR") or Path.home() / ".cache/uv").absolute()
+    if cache.is_dir():
+        (folder / "root/.provision").mkdir()
+        (folder / "root/.provision/cache").symlink_to(cache)
 
 
 def _free_port() -> int:
