@@ -1,15 +1,23 @@
-"""Custom jobs from plan to removal, by the real command against the emulated Vertex AI: replicas are
-processes that install the environment, meet, and run the probe.
+"""Custom jobs from plan to removal, by the real command against the emulated Vertex AI: replicas
+are processes that install the environment, meet, and run the probe.
 """
 
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from provision.sandbox.serve import serve
+from provision.sandbox.store import Store
+from tests.commands.test_enterprise_killed import run as run_killed
 from tests.rig import Bench
 
 pytest.importorskip("google.cloud.notebooks_v2")
@@ -97,10 +105,150 @@ def test_two_machines_are_verified_together_and_nothing_stays(bench: Bench) -> N
     assert_nothing_costs(bench)
 
 
-def test_a_job_is_detached_and_attached(bench: Bench) -> None:
+LIMIT_S = 60
+
+
+@contextmanager
+def awaiting(bench: Bench, *words: str, spec: str = SPEC) -> Iterator[tuple[Any, Store]]:
+    """Yield a command that waits for its pending job, and the store of the services."""
+    bench.spec(spec)
+    with serve(bench.folder / ".provision/sandbox", ("pending-job",), boot=False) as sandbox:
+        running = bench.start(*APPLY, *words)
+        assert sandbox.store is not None
+        end = time.monotonic() + LIMIT_S
+        while not sandbox.store.snapshot()["custom_jobs"]:
+            assert (time.monotonic() < end, running.poll()) == (True, None)
+            time.sleep(0.02)
+        yield running, sandbox.store
+
+
+def ended(running: subprocess.Popen[str]) -> tuple[int, str]:
+    _, errors = running.communicate(timeout=LIMIT_S)
+    return running.returncode, errors
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupted_proof_is_cancelled_and_awaited(
+    bench: Bench, number: signal.Signals, code: int
+) -> None:
+    with awaiting(bench) as (running, store):
+        running.send_signal(number)
+        returned, errors = ended(running)
+        assert returned == code, errors
+        assert "the custom job was cancelled" in errors
+        (job,) = store.snapshot()["custom_jobs"].values()
+        assert job["state"] == "JOB_STATE_CANCELLED"
+        assert_nothing_costs(bench)
+
+
+def test_a_detached_job_goes_on_and_destroy_ends_it(bench: Bench) -> None:
+    with awaiting(bench, "--detach") as (running, store):
+        returned, errors = ended(running)
+        assert returned == 3, errors
+        (job,) = store.snapshot()["custom_jobs"].values()
+        assert job["state"] == "JOB_STATE_PENDING"
+        assert bench.run("orphans", "spec.yaml", "--sandbox").returncode == 0
+        gone = bench.run("destroy", "spec.yaml", "--sandbox", "--yes")
+        assert gone.returncode == 0, gone.stderr
+        (job,) = store.snapshot()["custom_jobs"].values()
+        assert job["state"] == "JOB_STATE_CANCELLED"
+
+
+def test_a_job_that_is_deleted_or_belongs_to_nobody(bench: Bench) -> None:
+    with awaiting(bench) as (running, store):
+        with store.edit_data() as data:
+            (name,) = data["custom_jobs"]
+            kept = data["custom_jobs"].pop(name)
+        returned, errors = ended(running)
+        assert returned == 3, errors
+        assert "was deleted while it was running" in errors
+        with store.edit_data() as data:
+            data["custom_jobs"][name] = kept
+        orphans = bench.run("orphans", "spec.yaml", "--sandbox")
+        assert orphans.returncode == 1, orphans.stdout
+        assert f"{name}\n  PENDING" in orphans.stdout
+
+
+@pytest.mark.long
+def test_a_detached_job_is_attached(bench: Bench) -> None:
     bench.spec(SPEC)
-    detached = bench.run("sandbox", "faults")
-    assert "worker-lost:REPLICA" in detached.stdout
+    with serve(bench.folder / ".provision/sandbox", boot=False):
+        detached = bench.run(*APPLY, "--detach")
+        assert detached.returncode == 3, detached.stderr
+        attached = bench.run("attach", "spec.yaml", "--sandbox")
+        assert attached.returncode == 0, attached.stderr + logs(bench)
+        (job,) = jobs(bench)
+        assert job["state"] == "JOB_STATE_SUCCEEDED"
+
+
+def test_a_failed_verification_is_a_finished_job(bench: Bench) -> None:
+    bench.spec(SPEC + "requires: {shm: 900GiB}\n")
+    done = bench.run(*APPLY)
+    assert done.returncode == 1, done.stderr + logs(bench)
+    (job,) = jobs(bench)
+    assert job["state"] == "JOB_STATE_SUCCEEDED", "it is not repeated"
+    found = reports(bench)
+    assert check_statuses(found["report"])["G08"] == "fail"
+    assert found["report"]["verdict"]["result"] == "failed"
+
+
+def test_a_forged_report_is_not_accepted(bench: Bench) -> None:
+    """The index lists other digests than those of the reports."""
+    bench.spec(SPEC)
+    with serve(bench.folder / ".provision/sandbox", ("pending-job",), boot=False) as sandbox:
+        running = bench.start(*APPLY)
+        assert sandbox.store is not None
+        end = time.monotonic() + LIMIT_S
+        while not (found := sandbox.store.snapshot()["custom_jobs"]):
+            assert time.monotonic() < end
+            time.sleep(0.02)
+        ((name, job),) = found.items()
+        variable = job["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["env"][0]
+        uri = json.loads(variable["value"])["document.json"]["uri"]
+        folder = uri.removeprefix("gs://my-bucket/").removesuffix("document.json")
+        nonce = folder.rstrip("/").rpartition("/")[2]
+        rows = [
+            {"name": replica, "verdict": "verified", "sha256": "0" * 64}
+            for replica in ("workerpool0-0", "workerpool1-0")
+        ]
+        index = json.dumps({"nonce": nonce, "replicas": rows}).encode()
+        report = json.dumps({"subject": {"nonce": nonce}, "verdict": {"result": "verified"}})
+        sandbox.store.put_object("my-bucket", f"{folder}index.json", index)
+        sandbox.store.put_object("my-bucket", f"{folder}workerpool0-0/report.json", report.encode())
+        with sandbox.store.edit_data() as data:
+            data["custom_jobs"][name]["state"] = "JOB_STATE_SUCCEEDED"
+        returned, errors = ended(running)
+        assert returned == 3, errors
+        assert "is not the report that the replica wrote" in errors
+
+
+@pytest.mark.long(minutes=True)
+def test_a_run_that_is_killed_at_any_call(bench: Bench, tmp_path: Path) -> None:
+    log = tmp_path / "calls.txt"
+    bench.spec(SPEC)
+    with serve(bench.folder / ".provision/sandbox", boot=False) as sandbox:
+        assert sandbox.store is not None
+        assert bench.run(*APPLY).returncode == 0
+        assert bench.run("destroy", "spec.yaml", "--sandbox", "--yes").returncode == 0
+        with sandbox.store.edit_data() as data:
+            data["custom_jobs"].clear()
+        assert run_killed(bench, log, 0, *APPLY).returncode == 0
+        calls = log.read_text().splitlines()
+        assert sum("customJobs" in call for call in calls) == 1, calls
+        for number in range(1, len(calls) + 1):
+            assert bench.run("destroy", "spec.yaml", "--sandbox", "--yes").returncode == 0
+            with sandbox.store.edit_data() as data:
+                data["custom_jobs"].clear()
+            about = f"killed at {number}: {calls[number - 1]}"
+            killed = run_killed(bench, log, number, *APPLY)
+            assert killed.returncode == -9, (about, killed.stderr)
+            orphans = bench.run("orphans", "spec.yaml", "--sandbox")
+            assert orphans.returncode == 0, (about, orphans.stdout)
+            again = run_killed(bench, log, 0, *APPLY)
+            assert again.returncode == 0, (about, again.stderr)
+            assert again.stdout.startswith("SIMULATED"), about
+            states = [job["state"] for job in sandbox.store.snapshot()["custom_jobs"].values()]
+            assert states == ["JOB_STATE_SUCCEEDED"], about
 
 
 Case = tuple[str, str, tuple[str, ...], int, str]
@@ -127,7 +275,8 @@ def test_failures_say_why_and_leave_nothing_that_costs(
     done = bench.run(*APPLY, *(word for fault in faults for word in ("--fault", fault)))
     assert done.returncode == code, done.stderr
     assert words in done.stderr.replace("\n  ", " "), done.stderr
-    assert_nothing_costs(bench)
+    if done.stderr.count("request: custom job"):
+        assert_nothing_costs(bench)
 
 
 def test_the_next_region_is_tried_after_a_stockout_and_a_lost_answer_makes_one_job(

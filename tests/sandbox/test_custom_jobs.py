@@ -16,7 +16,7 @@ import pytest
 from googleapiclient.errors import HttpError
 
 from tests.sandbox.test_vertex import REGION, vertex
-from tests.sandbox_rig import Clients, clients
+from tests.sandbox_rig import Clients
 
 IMAGE = f"docker.io/library/python@sha256:{64 * '0'}"
 POOL: dict[str, Any] = {
@@ -46,7 +46,7 @@ def body(program: str = "pass", *, workers: int = 0, **spec: Any) -> dict[str, A
     }
 
 
-class Jobs:
+class CustomJobs:
     def __init__(self, sandbox: Clients) -> None:
         self.sandbox, self.built = sandbox, vertex(sandbox)
         self.rest = self.built.projects().locations().customJobs()
@@ -71,13 +71,13 @@ class Jobs:
 
 
 @pytest.fixture
-def jobs(sandbox: Clients) -> Iterator[Jobs]:
-    found = Jobs(sandbox)
+def jobs(sandbox: Clients) -> Iterator[CustomJobs]:
+    found = CustomJobs(sandbox)
     yield found
     found.built.close()
 
 
-def test_replicas_see_their_place_and_the_first_ends_the_job(jobs: Jobs) -> None:
+def test_replicas_see_their_place_and_the_first_ends_the_job(jobs: CustomJobs) -> None:
     program = (
         "import json, os, time\n"
         "spec = json.loads(os.environ['CLUSTER_SPEC'])\n"
@@ -95,7 +95,7 @@ def test_replicas_see_their_place_and_the_first_ends_the_job(jobs: Jobs) -> None
     ]
 
 
-def test_a_replica_that_fails_ends_the_job_with_the_words_of_the_service(jobs: Jobs) -> None:
+def test_a_replica_that_fails_ends_the_job_with_the_words_of_the_service(jobs: CustomJobs) -> None:
     job = jobs.run(body("raise SystemExit('no data')"))
     assert job["state"] == "JOB_STATE_FAILED"
     message = job["error"]["message"]
@@ -103,7 +103,7 @@ def test_a_replica_that_fails_ends_the_job_with_the_words_of_the_service(jobs: J
     assert "no data" in message
 
 
-def test_a_failed_replica_is_restarted_unless_retries_are_disabled(jobs: Jobs) -> None:
+def test_a_failed_replica_is_restarted_unless_retries_are_disabled(jobs: CustomJobs) -> None:
     program = (
         "import os, sys\n"
         "once = os.path.exists('once')\n"
@@ -116,7 +116,7 @@ def test_a_failed_replica_is_restarted_unless_retries_are_disabled(jobs: Jobs) -
     assert jobs.run(body(program))["state"] == "JOB_STATE_FAILED"
 
 
-def test_a_job_is_found_by_its_label_and_cancelled_and_deleted(jobs: Jobs) -> None:
+def test_a_job_is_found_by_its_label_and_cancelled_and_deleted(jobs: CustomJobs) -> None:
     job = jobs.create(body("import time; time.sleep(60)"))
     text = "labels.provision-run=abc"
     found = jobs.rest.list(parent=REGION, filter=text).execute()["customJobs"]
@@ -135,7 +135,7 @@ def test_a_job_is_found_by_its_label_and_cancelled_and_deleted(jobs: Jobs) -> No
     assert jobs.rest.list(parent=REGION).execute() == {}
 
 
-def test_a_cancelled_job_leaves_no_process(jobs: Jobs, tmp_path: Path) -> None:
+def test_a_cancelled_job_leaves_no_process(jobs: CustomJobs, tmp_path: Path) -> None:
     note = tmp_path / "pid"
     program = f"import os, time; open({str(note)!r}, 'w').write(str(os.getpid())); time.sleep(60)"
     job = jobs.create(body(program))
@@ -147,7 +147,7 @@ def test_a_cancelled_job_leaves_no_process(jobs: Jobs, tmp_path: Path) -> None:
         os.kill(int(note.read_text()), 0)
 
 
-def test_a_timeout_ends_the_job(jobs: Jobs) -> None:
+def test_a_timeout_ends_the_job(jobs: CustomJobs) -> None:
     job = body("import time; time.sleep(60)")
     job["jobSpec"]["scheduling"]["timeout"] = "1s"
     assert "timeout of 1 seconds" in jobs.run(job)["error"]["message"]
@@ -202,7 +202,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
-def test_bodies_that_are_refused(jobs: Jobs, subtests: pytest.Subtests) -> None:
+def test_bodies_that_are_refused(jobs: CustomJobs, subtests: pytest.Subtests) -> None:
     for name, spec, words in REFUSED:
         with subtests.test(name), pytest.raises(HttpError, match=words) as caught:
             jobs.create(body(**spec))
@@ -211,29 +211,3 @@ def test_bodies_that_are_refused(jobs: Jobs, subtests: pytest.Subtests) -> None:
     with pytest.raises(HttpError, match="is not supported in region"):
         jobs.create(body(workerPoolSpecs=[_pool(machineSpec=L4)]), where)
     assert jobs.rest.list(parent=REGION).execute() == {}
-
-
-def test_the_faults(tmp_path: Path) -> None:
-    europe = REGION.replace("us-central1", "europe-west4")
-    faults = (
-        "stockout:us-central1",
-        "quota:europe-west4",
-        "lost-answer",
-        "worker-lost:workerpool1-0",
-    )
-    with clients(tmp_path, *faults) as sandbox:
-        jobs = Jobs(sandbox)
-        with pytest.raises(HttpError, match="connection was closed"):
-            jobs.create(body())
-        (job,) = jobs.rest.list(parent=REGION).execute()["customJobs"]
-        assert job["error"]["message"].startswith("Resources are insufficient in region: us-centr")
-        with pytest.raises(HttpError, match="quota metrics exceed quota limits") as caught:
-            jobs.create(body(workerPoolSpecs=[_pool(machineSpec=L4)]), europe)
-        assert "custom_model_training_nvidia_l4_gpus" in str(caught.value)
-        south = REGION.replace("us-central1", "us-south1")
-        name = jobs.create(body("import time; time.sleep(60)", workers=1), south)["name"]
-        assert (
-            "workerpool1-0 exited with a non-zero status of 137"
-            in jobs.ended(name)["error"]["message"]
-        )
-        jobs.built.close()

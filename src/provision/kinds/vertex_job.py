@@ -55,7 +55,7 @@ Buckets = Annotated[str | dict[str, str], BeforeValidator(_check_buckets)]
 
 
 class JobCapacity(ShorthandModel):
-    """How a job gets its machines: `standard`, `spot`, or one of the keys below."""
+    """Source of a job's machines: `standard`, `spot`, or one of the keys below."""
 
     strategy: Literal["standard", "spot"] = "standard"
     """On demand (standard), or from spare capacity that can be reclaimed at any time (spot)."""
@@ -102,7 +102,7 @@ class VertexJobTarget(TargetModel):
     machine_type: str = "auto"
     """Machine type, or `auto` for the cheapest one that fits."""
     capacity: JobCapacity = JobCapacity.model_construct()
-    """How the job gets its machines."""
+    """Source of the machines."""
     boot_disk: JobDisk = JobDisk.model_construct()
     """Boot disk of each machine."""
     max_duration: Duration = "1h"

@@ -18,6 +18,7 @@ from provision.agent.probe.own_code import CORE_MODULES
 from provision.effects.wheels import PackageSource
 from provision.facts import load_facts
 from provision.facts.memory import MemorySaving, estimate_memory, find_savings
+from provision.kinds import TargetModel
 from provision.kinds.drive import to_mounted_paths
 from provision.lock import Lock, LockedEnvironment, digest_of
 from provision.lock.conda_request import conda_provided_versions, to_index_name
@@ -179,11 +180,17 @@ def expectations_of(
     }
     if environment.driver:
         expectations["driver_min"] = environment.driver
+    return {**expectations, **_of_kind(declared)}
+
+
+def _of_kind(declared: TargetModel) -> dict[str, Any]:
+    """Return the expectations that follow from fields of some kinds."""
+    own: dict[str, Any] = {}
     if getattr(declared, "isolation", None) == "system":
-        expectations["shared"] = True
+        own["shared"] = True
     if replicas := getattr(declared, "replicas", None):
-        expectations["replicas"] = {"count": replicas}
-    return expectations
+        own["replicas"] = {"count": replicas}
+    return own
 
 
 def _gpu(spec: Spec) -> dict[str, Any]:

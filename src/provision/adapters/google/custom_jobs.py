@@ -71,7 +71,7 @@ def cancel_job(effect: CancelJob, client: GoogleClient, progress: ProgressCallba
             client.vertex.cancel_job(name)
         except CloudError as error:
             # It may have ended a moment ago.
-            if state_of(client.vertex.get(name) or {"state": "CANCELLED"}) not in ENDED:
+            if state_of(client.vertex.job(name) or {"state": "CANCELLED"}) not in ENDED:
                 raise error from None
         _await_end(name, client, progress)
 
@@ -85,7 +85,7 @@ def _await_end(name: str, client: GoogleClient, progress: ProgressCallback) -> N
     policy, short_name = client.policy, name.rpartition("/")[2]
 
     def is_ended() -> bool | None:
-        job = client.vertex.get(name)
+        job = client.vertex.job(name)
         return True if job is None or state_of(job) in ENDED else None
 
     ended = poll_until(

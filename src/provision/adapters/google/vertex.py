@@ -70,6 +70,10 @@ class VertexApi:
         """Create a custom job once: a repeated request would create a second one."""
         return self._rest.request_json("POST", self._url(parent, "customJobs"), {}, body, once=True)
 
+    def job(self, name: str) -> RestResource | None:
+        """Return a custom job, None if it does not exist."""
+        return self._rest.get_or_none(self._url(name))
+
     def list_jobs(self, parent: str, label: str) -> tuple[RestResource, ...]:
         """Return the custom jobs of a region with a label ("KEY=VALUE")."""
         pages = self._rest.pages(self._url(parent, "customJobs"), {"filter": f"labels.{label}"})

@@ -1,4 +1,4 @@
-"""The machines of a job as the device program found them: what the probe knows of the others."""
+"""The machines of a job, with the reports that the device program read of each."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .model import JsonObject
 
 @dataclass(frozen=True, slots=True)
 class Rendezvous:
-    """Where the processes of all machines meet; `rank` is this machine's, from 0.
+    """Meeting point of the processes of all machines; `rank` is this machine's, from 0.
 
     `address` is the one at which the others reach this machine.
     """

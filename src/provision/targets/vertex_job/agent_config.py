@@ -20,7 +20,7 @@ _JOIN_TIMEOUT_S = 1800
 """Seconds that a replica waits for the others, whose machines may come later. Our choice."""
 
 
-class Program(NamedTuple):
+class JobProgram(NamedTuple):
     """A program of the replicas: its file name, which has its digest, and its bytes."""
 
     file: str
@@ -37,7 +37,7 @@ def get_prefix(context: TargetContext) -> PurePosixPath:
     return _HOME / "envs" / context.environment.digest.removeprefix("sha256:")[:12]
 
 
-def build_programs() -> dict[str, Program]:
+def build_programs() -> dict[str, JobProgram]:
     """Return what a replica downloads, by name."""
     contents = {
         "device": device_files.job_zipapp(),
@@ -45,17 +45,17 @@ def build_programs() -> dict[str, Program]:
         "probe": device_files.probe_zipapp(),
     }
     return {
-        name: Program(f"{name}-{hashlib.sha256(content).hexdigest()[:12]}.pyz", content)
+        name: JobProgram(f"{name}-{hashlib.sha256(content).hexdigest()[:12]}.pyz", content)
         for name, content in contents.items()
     }
 
 
-def digest_of_programs(programs: dict[str, Program]) -> str:
+def digest_of_programs(programs: dict[str, JobProgram]) -> str:
     """Return the digest of all programs."""
     return digest_of({name: program.sha256 for name, program in programs.items()})
 
 
-def list_objects(folder: str, programs: dict[str, Program]) -> tuple[tuple[str, bytes], ...]:
+def list_objects(folder: str, programs: dict[str, JobProgram]) -> tuple[tuple[str, bytes], ...]:
     """Return the objects of the programs below a folder of a region."""
     return tuple((f"{folder}programs/{item.file}", item.content) for item in programs.values())
 
@@ -65,7 +65,7 @@ def build_job_config(
     names: JobNames,
     region: str,
     nonce: str,
-    programs: dict[str, Program],
+    programs: dict[str, JobProgram],
 ) -> bytes:
     """Return the document of one run in a region."""
     spec, run = context.spec, names.run_folder(region, nonce)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from provision.adapters.google.custom_jobs import state_of
 from provision.effects.system import Reader
 from provision.errors import Refused
 from provision.kinds.base import Refusal
@@ -71,12 +72,18 @@ class VertexJobDriver(Driver[JobObservation]):
         planned: bool = False,  # noqa: ARG002
         still_running: tuple[str, ...] = (),  # noqa: ARG002
     ) -> None:
-        """Record the job that an interrupted run started, if it exists; `orphans` lists others."""
+        """Record the job that an interrupted run started, unless it was cancelled.
+
+        `orphans` lists one that appears later.
+        """
         if intent.part == JobRecord.part:
             record = read_job_intent(intent, (f"reports/{to_folder_name(intent.address)}",))
             label = f"{RUN_LABEL}={record.nonce}"
             jobs = journal.system.cloud().jobs(record.project, record.region, label)
-            if any(job.get("labels", {}).get(LINEAGE_LABEL) == record.lineage for job in jobs):
+            own = [
+                job for job in jobs if job.get("labels", {}).get(LINEAGE_LABEL) == record.lineage
+            ]
+            if any(state_of(job) != "CANCELLED" for job in own):
                 journal.record(intent.address, intent.part, record.to_json())
         journal.close_intent(intent)
 

@@ -14,7 +14,7 @@ from provision.field_types import parse_size
 from provision.state import Ledger
 from provision.targets.bucket_location import read_bucket
 from provision.targets.context import TargetContext
-from provision.targets.vertex_job.agent_config import Program, build_programs
+from provision.targets.vertex_job.agent_config import JobProgram, build_programs
 from provision.targets.vertex_job.job_body import build_job_spec, build_machine, find_card
 from provision.targets.vertex_job.records import ProgramsRecord
 from provision.targets.vertex_job.resource_names import (
@@ -26,7 +26,7 @@ from provision.targets.vertex_job.resource_names import (
 
 @dataclass(frozen=True, slots=True)
 class JobObservation:
-    """What is recorded of a target, and the job that would be created.
+    """Records of a target, and the job that would be created.
 
     Attributes:
         machine_type: "" if no machine type fits.
@@ -37,7 +37,7 @@ class JobObservation:
     facts: Facts
     names: JobNames
     recorded: ProgramsRecord | None
-    programs: Mapping[str, Program]
+    programs: Mapping[str, JobProgram]
     card: Card | None
     machine_type: str
     offer: MachineOffer | None
@@ -46,7 +46,7 @@ class JobObservation:
 
 
 def observe_job(context: TargetContext, ledger: Ledger, reader: Reader) -> JobObservation:
-    """Return what is recorded, and what the service would be asked for."""
+    """Return the records, and the request for a job."""
     facts, target = load_facts(), get_job_target(context)
     names = build_job_names(context, ledger.state.lineage)
     card = find_card(context, facts)

@@ -23,7 +23,11 @@ from provision.targets.vertex_job.agent_config import build_job_config, list_obj
 from provision.targets.vertex_job.job_body import build_job_body
 from provision.targets.vertex_job.observation import JobObservation, observe_job
 from provision.targets.vertex_job.planning import cancel_job
-from provision.targets.vertex_job.records import JobRecord, build_job_intent
+from provision.targets.vertex_job.records import (
+    JobRecord,
+    build_job_intent,
+    read_job_intent,
+)
 from provision.targets.vertex_job.resource_names import (
     get_job_target,
     list_replicas,
@@ -71,11 +75,11 @@ def verify_by_job(
     """
     observed = observe_job(context, journal.ledger, journal.system)
     record = find_unreported_job(context, journal.state)
-    if options.rerun or record is None or reason_for_new_job(context, journal.state, observed):
-        _start(driver, context, journal, observed, ())
-    if options.detach:
-        return Pending()
     try:
+        if options.rerun or record is None or reason_for_new_job(context, journal.state, observed):
+            _start(driver, context, journal, observed, ())
+        if options.detach:
+            return Pending()
         return await_job_reports(driver, context, journal)
     except Exception:
         raise
@@ -253,16 +257,27 @@ def _record_end(
 def _cancel_interrupted(
     driver: AnyDriver, context: TargetContext, journal: Journal, interruption: BaseException
 ) -> None:
+    """Cancel the recorded job, and one that was being created.
+
+    Its intent stays open: a job that appears later is found by the next command.
+    """
     record = find_unreported_job(context, journal.state)
-    if record is None:
-        return
-    journal.progress("interrupted: cancelling the job")
+    begun = [
+        read_job_intent(intent)
+        for intent in journal.ledger.find_all_interrupted(context.address)
+        if intent.part == JobRecord.part
+    ]
     try:
-        _end(driver, context, journal, record, "interrupted")
+        for job in begun:
+            journal.system.perform(cancel_job(job), journal.progress)
+        if record is not None:
+            _end(driver, context, journal, record, "interrupted")
     except ProvisionError as error:
-        interruption.add_note(f"{error.what}\n{describe_running(context, record)}")
+        left = record or begun[0]
+        interruption.add_note(f"{error.what}\n{describe_running(context, left)}")
     else:
-        interruption.add_note("the custom job was cancelled")
+        if record is not None or begun:
+            interruption.add_note("the custom job was cancelled")
 
 
 def describe_running(context: TargetContext, record: JobRecord) -> str:
