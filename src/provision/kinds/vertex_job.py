@@ -15,7 +15,14 @@ from provision.facts.job_machines import (
 )
 from provision.facts.machines import MachineOffer
 from provision.facts.schema_platforms import MachineType
-from provision.field_types import Duration, ShorthandModel, Size, StrictModel, parse_duration
+from provision.field_types import (
+    Duration,
+    ShorthandModel,
+    Size,
+    StrictModel,
+    parse_duration,
+    parse_size,
+)
 from provision.kinds.base import (
     NOT_SUPPORTED_YET,
     STARTER_REGION,
@@ -35,6 +42,11 @@ MOST_REPLICAS = 64
 """Most machines of a job. Our choice: a proof of more machines was never measured."""
 _FLEX_START_LIMIT_S = 7 * 86400
 """Longest job with flex start (Vertex AI documentation, Schedule training jobs)."""
+_DISK_GB = (100, 64000)
+"""Sizes of a boot disk (aiplatform v1, DiskSpec.bootDiskSizeGb)."""
+_HYPERDISK_MACHINES = ("a3-ultragpu-8g", "a4-highgpu-8g")
+"""Machine types with this type of disk only (aiplatform v1, DiskSpec.bootDiskType)."""
+_NETWORK = re.compile(r"projects/[0-9]+/global/networks/[a-z][a-z0-9-]*")
 _STARTER_IMAGE = "docker.io/library/python@sha256:" + 64 * "0"
 _BUCKET = re.compile(r"gs://[a-z0-9][a-z0-9._-]+(/.*)?")
 
@@ -198,6 +210,28 @@ class VertexJob(Kind):
             )
         yield from _bucket_refusals(own, target)
         yield from _capacity_refusals(own, target, facts)
+        yield from _network_refusals(own, target, facts)
+        yield from self._disk_refusals(own, target, facts)
+
+    def _disk_refusals(
+        self, own: VertexJobTarget, target: TargetFacts, facts: Facts
+    ) -> Iterator[Refusal]:
+        size_gb, (least, most) = parse_size(own.boot_disk.size) / 2**30, _DISK_GB
+        if not least <= size_gb <= most:
+            yield Refusal(
+                target.route_to("boot_disk", "size"),
+                f"the size of the boot disk is {own.boot_disk.size}, but must be between {least} "
+                f"and {most} GiB",
+                "set a size in this range",
+            )
+        chosen = self.chosen_target(target, None, facts)
+        machine_type = getattr(chosen, "machine_type", "")
+        if machine_type in _HYPERDISK_MACHINES and own.boot_disk.type != "hyperdisk-balanced":
+            yield Refusal(
+                target.route_to("boot_disk"),
+                f"the boot disk of {machine_type} must be of type hyperdisk-balanced",
+                "set `boot_disk: {type: hyperdisk-balanced}`",
+            )
 
 
 def get_job(target: TargetFacts) -> VertexJobTarget:
@@ -231,6 +265,26 @@ def _bucket_refusals(own: VertexJobTarget, target: TargetFacts) -> Iterator[Refu
                 f"{region} is not one of the target's `regions`",
                 "remove it, or add the region to `regions`",
             )
+
+
+def _network_refusals(own: VertexJobTarget, target: TargetFacts, facts: Facts) -> Iterator[Refusal]:
+    if own.network is None:
+        return
+    route = target.route_to("network")
+    if not _NETWORK.fullmatch(own.network):
+        yield Refusal(
+            route,
+            f"`network: {own.network}` is not the full name of a network with a project number",
+            "write projects/NUMBER/global/networks/NAME; `gcloud projects describe PROJECT` prints "
+            "the number",
+        )
+    names = facts.job_properties["peering exceptions"].value.split()
+    if target.card is not None and target.card.name in names:
+        yield Refusal(
+            route,
+            f"VPC Network Peering is not possible for jobs with {', '.join(names)}",
+            "remove `network`",
+        )
 
 
 def _capacity_refusals(

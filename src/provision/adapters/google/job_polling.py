@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -123,16 +122,14 @@ class _JobFollower:
         rows = self._read_index()
         if rows is None:
             raise self._failure(state, str((job.get("error") or {}).get("message", "")))
-        decisive = b""
+        decisive, is_good = b"", True
         for name in effect.replicas:
-            content = self._read_report(name, str(rows[name].get("sha256")))
-            verdict = json.loads(content)["verdict"]
-            result = str(verdict.get("result")) if isinstance(verdict, dict) else ""
+            content, result = self._read_report(name, str(rows[name].get("sha256")))
             self._progress(f"{name}: {_line(result)}")
             files.write(effect.reports / f"{name}.json", content, 0o600)
             # The first report that is not good decides; else that of the primary replica.
-            if not decisive or (result not in _GOOD and _is_good(decisive)):
-                decisive = content
+            if not decisive or (is_good and result not in _GOOD):
+                decisive, is_good = content, result in _GOOD
         files.write(effect.reports / "report.json", decisive, 0o600)
 
     def _read_index(self) -> dict[str, Mapping[str, Any]] | None:
@@ -148,7 +145,8 @@ class _JobFollower:
                 rows[str(row.get("name"))] = row
         return rows if set(rows) == set(effect.replicas) else None
 
-    def _read_report(self, name: str, sha256: str) -> bytes:
+    def _read_report(self, name: str, sha256: str) -> tuple[bytes, str]:
+        """Return a report and its verdict."""
         effect = self._effect
         content = self._client.object(f"{effect.folder}{name}/report.json", MAX_REPORT_BYTES)
         if content is None:
@@ -167,7 +165,8 @@ class _JobFollower:
                 "run",
                 hint=_FOREIGN_HINT,
             )
-        return content
+        verdict = document.get("verdict")
+        return content, str(verdict.get("result")) if isinstance(verdict, dict) else "unknown"
 
     def _failure(self, state: str, message: str) -> ReportUnavailable | JobUnplaced:
         """Return the error of a job that ended without an index."""
@@ -199,10 +198,6 @@ class _JobFollower:
             hint="look at the job's logs in Cloud Logging; if its account cannot write to the "
             "bucket, grant it roles/storage.objectUser on the bucket",
         )
-
-
-def _is_good(report: bytes) -> bool:
-    return json.loads(report)["verdict"].get("result") in _GOOD
 
 
 def _short_name(job: Mapping[str, Any]) -> str:

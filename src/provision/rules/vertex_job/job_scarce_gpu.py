@@ -55,6 +55,8 @@ def _check(context: LintContext) -> Findings:
             )
 
 
+_DISK = "{type: hyperdisk-balanced}"
+
 RULE = Rule(
     id="GCP033",
     name="job-scarce-gpu",
@@ -62,14 +64,24 @@ RULE = Rule(
     sources=("Vertex AI documentation, Configure compute resources for training",),
     check=_check,
     bad=examples(
-        example_job("training: {strategy: ddp}\n", gpu="B200:8", capacity="«standard»"),
-        example_job("training: {strategy: ddp}\n", gpu="H200-141GB:8", kind="«vertex-job»"),
+        example_job(
+            "training: {strategy: ddp}\n", gpu="B200:8", capacity="«standard»", boot_disk=_DISK
+        ),
+        example_job(
+            "training: {strategy: ddp}\n", gpu="H200-141GB:8", kind="«vertex-job»", boot_disk=_DISK
+        ),
     ),
     good=examples(
-        example_job("training: {strategy: ddp}\n", gpu="B200:8", capacity="{flex_start: 2h}"),
+        example_job(
+            "training: {strategy: ddp}\n",
+            gpu="B200:8",
+            capacity="{flex_start: 2h}",
+            boot_disk=_DISK,
+        ),
         example_job(
             "training: {strategy: ddp}\n",
             gpu="H200-141GB:8",
+            boot_disk=_DISK,
             capacity='{reservation: "projects/p/zones/us-central1-a/reservations/r"}',
         ),
     ),

@@ -102,11 +102,10 @@ class VertexJobDriver(Driver[JobObservation]):
         context: TargetContext,
         stored: VerificationRecord,
         state: State,
-        reader: Reader,
+        reader: Reader,  # noqa: ARG002
     ) -> str:
         """Return why the last job has no verdict; "" when the stored one is of that job."""
-        observed = observe_job(context, Ledger(state), reader)
-        if reason := reason_for_new_job(context, state, observed):
+        if reason := reason_for_new_job(context, state):
             return reason
         record = JobRecord.find(state, context.address)
         is_reported = record is not None and stored.nonce == record.nonce

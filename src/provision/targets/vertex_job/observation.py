@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,7 @@ from provision.facts import Card, Facts, load_facts
 from provision.facts.job_machines import choose_job_machine, price_in_job
 from provision.facts.machines import MachineOffer, cheapest_offer, list_offers
 from provision.field_types import parse_size
+from provision.lock import digest_of
 from provision.state import Ledger
 from provision.targets.bucket_location import read_bucket
 from provision.targets.context import TargetContext
@@ -79,3 +81,12 @@ def _choose_machine(
     if machine is None:
         return target.machine_type, None
     return target.machine_type, cheapest_offer(list_offers((machine,), card, count), region)
+
+
+def compute_declared_digest(context: TargetContext) -> str:
+    """Return the digest of what a run is about: machines, image and environment."""
+    facts = load_facts()
+    card = find_card(context, facts)
+    machine_type, _ = _choose_machine(context, card, facts)
+    job_spec = build_job_spec(context, build_machine(context, machine_type, card))
+    return digest_of([json.dumps(job_spec, sort_keys=True), context.environment.digest])

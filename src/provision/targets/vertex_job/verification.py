@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from dataclasses import replace
 
 from provision.adapters.google.custom_jobs import JobUnplaced
@@ -13,7 +12,6 @@ from provision.effects.local import MakeFolder, RemoveTree
 from provision.effects.vertex import AwaitJob, StartJob
 from provision.errors import ExternalError, ProvisionError, Refused
 from provision.field_types import parse_duration
-from provision.lock import digest_of
 from provision.plan import Action, Operation
 from provision.state import State, to_folder_name
 from provision.targets.base import AnyDriver, Journal, Pending, ProbeEvidence, VerifyOptions
@@ -21,7 +19,11 @@ from provision.targets.context import TargetContext
 from provision.targets.stored_verdict import VerificationRecord
 from provision.targets.vertex_job.agent_config import build_job_config, list_objects
 from provision.targets.vertex_job.job_body import build_job_body
-from provision.targets.vertex_job.observation import JobObservation, observe_job
+from provision.targets.vertex_job.observation import (
+    JobObservation,
+    compute_declared_digest,
+    observe_job,
+)
 from provision.targets.vertex_job.planning import cancel_job
 from provision.targets.vertex_job.records import (
     JobRecord,
@@ -54,14 +56,14 @@ def find_unreported_job(context: TargetContext, state: State) -> JobRecord | Non
     return record
 
 
-def reason_for_new_job(context: TargetContext, state: State, observed: JobObservation) -> str:
+def reason_for_new_job(context: TargetContext, state: State) -> str:
     """Return why the recorded job does not count; "" when it does."""
     record = JobRecord.find(state, context.address)
     if record is None:
         return "its job has not run yet"
     if record.ended:
         return "its last job did not verify it"
-    if record.declared != _declared(context, observed):
+    if record.declared != compute_declared_digest(context):
         return "the job or environment has changed since its last run"
     return ""
 
@@ -73,11 +75,10 @@ def verify_by_job(
 
     An interrupted command cancels the job and waits for its end; a detached one leaves it.
     """
-    observed = observe_job(context, journal.ledger, journal.system)
     record = find_unreported_job(context, journal.state)
     try:
-        if options.rerun or record is None or reason_for_new_job(context, journal.state, observed):
-            _start(driver, context, journal, observed, ())
+        if options.rerun or record is None or reason_for_new_job(context, journal.state):
+            _start(driver, context, journal, ())
         if options.detach:
             return Pending()
         return await_job_reports(driver, context, journal)
@@ -102,8 +103,7 @@ def await_job_reports(driver: AnyDriver, context: TargetContext, journal: Journa
         except JobUnplaced as error:
             reason = f"{record.region}: {error.what}"
             _end(driver, context, journal, record, error.why or error.what)
-            observed = observe_job(context, journal.ledger, journal.system)
-            _start(driver, context, journal, observed, (*record.attempts, reason))
+            _start(driver, context, journal, (*record.attempts, reason))
         except ReportTimeout as error:
             _end(driver, context, journal, record, error.why)
             raise
@@ -139,7 +139,6 @@ def _start(
     driver: AnyDriver,
     context: TargetContext,
     journal: Journal,
-    observed: JobObservation,
     attempts: tuple[str, ...],
 ) -> None:
     """Create a job in the first region that was not tried and takes it; an earlier job ends first.
@@ -147,6 +146,7 @@ def _start(
     Raises:
         NoRegionLeft: none takes it.
     """
+    observed = observe_job(context, journal.ledger, journal.system)
     earlier = find_unreported_job(context, journal.state)
     if earlier is not None:
         _end(driver, context, journal, earlier, "a new job was requested")
@@ -198,7 +198,7 @@ def _plan_job(
         names.lineage,
         folder,
         nonce,
-        _declared(context, observed),
+        compute_declared_digest(context),
         attempts=attempts,
         paths=(f"reports/{to_folder_name(context.address)}",),
     )
@@ -217,12 +217,6 @@ def _plan_job(
         intent=intent,
         settles=intent.names,
     )
-
-
-def _declared(context: TargetContext, observed: JobObservation) -> str:
-    """Return the digest of what a run is about: machines, image and environment."""
-    job = json.dumps(observed.job_spec, sort_keys=True)
-    return digest_of([job, list(observed.names.folders), context.environment.digest])
 
 
 def _end(
