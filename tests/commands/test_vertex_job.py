@@ -89,6 +89,8 @@ def test_two_machines_are_verified_together_and_nothing_stays(bench: Bench) -> N
     done = bench.run(*APPLY)
     assert done.returncode == 0, done.stderr + logs(bench)
     assert done.stdout.startswith("SIMULATED")
+    assert "the machines exist only while a job runs" in done.stdout
+    assert "activate" not in done.stdout
     (job,) = jobs(bench)
     assert job["state"] == "JOB_STATE_SUCCEEDED"
     assert job["jobSpec"]["scheduling"]["disableRetries"] is True
@@ -143,8 +145,9 @@ def test_an_interrupted_proof_is_cancelled_and_awaited(
 
 def test_a_detached_job_goes_on_and_destroy_ends_it(bench: Bench) -> None:
     with awaiting(bench, "--detach") as (running, store):
-        returned, errors = ended(running)
-        assert returned == 3, errors
+        output, errors = running.communicate(timeout=LIMIT_S)
+        assert running.returncode == 3, errors
+        assert "a job is running; wait for its reports: provision attach" in output
         (job,) = store.snapshot()["custom_jobs"].values()
         assert job["state"] == "JOB_STATE_PENDING"
         assert bench.run("orphans", "spec.yaml", "--sandbox").returncode == 0
@@ -171,16 +174,29 @@ def test_a_job_that_is_deleted_or_belongs_to_nobody(bench: Bench) -> None:
 
 @pytest.mark.long
 def test_a_detached_job_is_attached(bench: Bench) -> None:
-    bench.spec(SPEC)
-    with serve(bench.folder / ".provision/sandbox", boot=False):
+    secret = "projects/my-project/secrets/token"
+    bench.spec(
+        f"{SPEC}    service_account: a@my-project.iam.gserviceaccount.com\n"
+        f"secrets: {{TOKEN: {{secret: {secret}/versions/1}}}}\n"
+    )
+    with serve(bench.folder / ".provision/sandbox", boot=False) as sandbox:
+        assert sandbox.store is not None
+        sandbox.store.set_secret(secret, b"a-secret-of-the-user")
         detached = bench.run(*APPLY, "--detach")
         assert detached.returncode == 3, detached.stderr
         attached = bench.run("attach", "spec.yaml", "--sandbox")
         assert attached.returncode == 0, attached.stderr + logs(bench)
         (job,) = jobs(bench)
         assert job["state"] == "JOB_STATE_SUCCEEDED"
+        files = [path for path in bench.own.rglob("*") if path.is_file()]
+        leaks = [path for path in files if b"a-secret-of-the-user" in path.read_bytes()]
+        assert leaks == []
+        assert {
+            row["status"] for row in reports(bench)["report"]["checks"] if row["id"] == "Y01"
+        } == {"pass"}
 
 
+@pytest.mark.long
 def test_a_failed_verification_is_a_finished_job(bench: Bench) -> None:
     bench.spec(SPEC + "requires: {shm: 900GiB}\n")
     done = bench.run(*APPLY)
@@ -253,16 +269,23 @@ def test_a_run_that_is_killed_at_any_call(bench: Bench, tmp_path: Path) -> None:
 
 Case = tuple[str, str, tuple[str, ...], int, str]
 FAILURES: list[Case] = [
-    ("stockout", SPEC, ("stockout:us-central1",), 2, "no region took the job"),
+    ("lost", SPEC, ("worker-lost:workerpool1-0",), 3, "exited with a non-zero status of 137"),
+    (
+        "stockout",
+        TWO_REGIONS,
+        ("stockout:us-central1", "stockout:europe-west4"),
+        2,
+        "europe-west4: the region has no capacity for the job",
+    ),
     ("quota", SPEC, ("quota:us-central1",), 2, "custom_model_training_cpus"),
     ("act as", SPEC, ("act-as",), 2, "iam.serviceAccounts.actAs"),
     ("cancelled", SPEC, ("cancelled-by-other",), 3, "was cancelled, and not by this command"),
-    ("lost", SPEC, ("worker-lost:workerpool1-0",), 3, "exited with a non-zero status of 137"),
     ("no write", SPEC, ("no-bucket-write",), 3, "roles/storage.objectUser"),
     ("multi-region", SPEC, ("bucket-location:EU",), 2, "only use buckets in a single region"),
 ]
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize(
     ("spec", "faults", "code", "words"),
     [case[1:] for case in FAILURES],

@@ -24,7 +24,11 @@ from provision.targets.vertex_job.observation import JobObservation, observe_job
 from provision.targets.vertex_job.orphans import list_orphan_jobs
 from provision.targets.vertex_job.planning import plan_programs, plan_removals
 from provision.targets.vertex_job.records import JobRecord, ProgramsRecord, read_job_intent
-from provision.targets.vertex_job.resource_names import RUN_LABEL, get_job_target
+from provision.targets.vertex_job.resource_names import (
+    RUN_LABEL,
+    build_job_names,
+    get_job_target,
+)
 from provision.targets.vertex_job.verification import (
     await_job_reports,
     describe_running,
@@ -166,15 +170,15 @@ class VertexJobDriver(Driver[JobObservation]):
         reader: Reader,  # noqa: ARG002
         actions: Sequence[Action],  # noqa: ARG002
     ) -> TargetSummary:
-        """Return the last job."""
-        record = JobRecord.find(state, context.address)
+        """Return the jobs of the target, and whether one may still run."""
+        record = ProgramsRecord.find(state, context.address)
         if record is None:
             return TargetSummary()
         use = _USE
         if find_unreported_job(context, state) is not None:
-            use = f"it is running; wait for the report: {context.command('attach')}"
-        name = f"label {RUN_LABEL}={record.nonce}"
-        return TargetSummary(resource=ResourceSummary("custom job", name, record.region, use))
+            use = f"a job is running; wait for its reports: {context.command('attach')}"
+        name, regions = build_job_names(context, record.lineage).name, ", ".join(record.regions)
+        return TargetSummary(resource=ResourceSummary("custom jobs", name, regions, use))
 
     def explain_use(self) -> str:
         """Return that nothing runs between jobs."""

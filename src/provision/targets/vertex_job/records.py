@@ -39,6 +39,7 @@ class JobRecord(Record):
         folder: gs:// address of the objects of the run, with a slash at its end.
         nonce: The request that its reports answer, and the label by which it is found.
         declared: Digest of what the run is about.
+        replicas: Number of its machines.
         attempts: Regions that were tried before, each with the reason, as "REGION: REASON".
         ended: Why it ended without a report; "" if it has one or still runs.
         paths: The folder of its reports, relative to the state folder.
@@ -53,6 +54,7 @@ class JobRecord(Record):
     folder: str
     nonce: str
     declared: str
+    replicas: int
     kind: str = "vertex-job"
     attempts: tuple[str, ...] = ()
     ended: str = ""
@@ -74,7 +76,7 @@ _FOUND_BY = ("title", "project", "region", "lineage", "folder", "nonce", "declar
 
 def build_job_intent(address: str, record: JobRecord) -> Intent:
     """Return the journal entry of a job's creation."""
-    details = {key: str(getattr(record, key)) for key in _FOUND_BY}
+    details = {key: str(getattr(record, key)) for key in (*_FOUND_BY, "replicas")}
     names = (record.identity,)
     return Intent(address, record.part, str(Operation.CREATE), names=names, details=details)
 
@@ -82,4 +84,5 @@ def build_job_intent(address: str, record: JobRecord) -> Intent:
 def read_job_intent(intent: Intent, paths: tuple[str, ...] = ()) -> JobRecord:
     """Return the record of a job whose creation was begun."""
     values: Mapping[str, Any] = {key: intent.details.get(key, "") for key in _FOUND_BY}
-    return JobRecord(**values, paths=paths)
+    count = intent.details.get("replicas", "")
+    return JobRecord(**values, replicas=int(count) if count.isdecimal() else 1, paths=paths)

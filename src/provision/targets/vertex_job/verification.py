@@ -116,7 +116,7 @@ def _await(context: TargetContext, journal: Journal, record: JobRecord) -> Probe
     system, folder, target = journal.system, context.reports_folder, get_job_target(context)
     system.perform(MakeFolder(folder, 0o700), journal.progress)
     path = folder / "report.json"
-    replicas = list_replicas(target.replicas)
+    replicas = list_replicas(record.replicas)
     for old in (path, *(folder / f"{name}.json" for name in replicas)):
         system.perform(RemoveTree(old), journal.progress)
     pending_s = _PENDING_S
@@ -199,6 +199,7 @@ def _plan_job(
         folder,
         nonce,
         compute_declared_digest(context),
+        get_job_target(context).replicas,
         attempts=attempts,
         paths=(f"reports/{to_folder_name(context.address)}",),
     )
