@@ -32,6 +32,11 @@ service).
 _KILL_AFTER_S = 1.0
 _DEFAULT_TIMEOUT_S = 7 * 86400.0
 _TAIL_LINES = 5
+_LAUNCH = """import os, sys
+from provision.agent.core.process import die_with_parent
+die_with_parent()
+os.execvp(sys.argv[1], sys.argv[1:])
+"""
 _PROJECT_NUMBER = "123456789012"
 
 
@@ -109,10 +114,11 @@ class ReplicaMachines:
     def _run(
         self, job: RunningJob, started: Callable[[], None], stopped: threading.Event
     ) -> JobEnd | None:
-        replicas = self._make_replicas(job)
-        variables = _make_variables(job, replicas)
+        replicas: list[_Replica] = []
         processes: dict[str, subprocess.Popen[bytes]] = {}
         try:
+            replicas = self._make_replicas(job)
+            variables = _make_variables(job, replicas)
             for replica in replicas:
                 if replica.task not in job.missing:
                     processes[replica.task] = _start(replica, variables[replica.task])
@@ -123,6 +129,9 @@ class ReplicaMachines:
         finally:
             for process in processes.values():
                 _end(process)
+            for replica in replicas:  # the logs stay
+                for part in ("root", "tmp"):
+                    shutil.rmtree(replica.folder / part, ignore_errors=True)
 
     def _make_replicas(self, job: RunningJob) -> list[_Replica]:
         """Return the replicas with new folders, without those of earlier jobs of this name."""
@@ -211,7 +220,14 @@ def _start(replica: _Replica, variables: Mapping[str, str]) -> subprocess.Popen[
     container = replica.container
     with (replica.folder / "log.txt").open("ab") as log:
         return subprocess.Popen(
-            [*container["command"], *container.get("args", ())],
+            [
+                sys.executable,
+                "-P",
+                "-c",
+                _LAUNCH,
+                *container["command"],
+                *container.get("args", ()),
+            ],
             cwd=replica.folder / "root",
             env=dict(variables),
             stdin=subprocess.DEVNULL,

@@ -102,6 +102,7 @@ def await_job_reports(driver: AnyDriver, context: TargetContext, journal: Journa
             return _await(context, journal, record)
         except JobUnplaced as error:
             reason = f"{record.region}: {error.what}"
+            journal.progress(reason)
             _end(driver, context, journal, record, error.why or error.what)
             _start(driver, context, journal, (*record.attempts, reason))
         except ReportTimeout as error:
