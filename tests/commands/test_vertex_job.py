@@ -239,6 +239,58 @@ def test_a_forged_report_is_not_accepted(bench: Bench) -> None:
 
 
 @pytest.mark.long(minutes=True)
+def test_a_job_that_appears_after_its_command_was_killed_is_the_only_one(
+    bench: Bench, tmp_path: Path
+) -> None:
+    """The request was sent, and its job is listed a second later."""
+    bench.spec(SPEC)
+    log = tmp_path / "calls.txt"
+    with serve(bench.folder / ".provision/sandbox", ("pending-job",), boot=False) as sandbox:
+        assert sandbox.store is not None
+        # What is written once, such as the lock, is there before the calls are counted.
+        for _ in range(2):
+            log.write_text("")
+            assert run_killed(bench, log, 0, *APPLY, "--detach").returncode == 3
+            assert bench.run("destroy", "spec.yaml", "--sandbox", "--yes").returncode == 0
+        (number,) = [
+            number
+            for number, call in enumerate(log.read_text().splitlines(), 1)
+            if call.endswith("/customJobs")
+        ]
+        with sandbox.store.edit_data() as data:
+            *_, job = data["custom_jobs"].values()
+            data["custom_jobs"].clear()
+        assert run_killed(bench, log, number, *APPLY, "--detach").returncode == -9
+        assert sandbox.store.snapshot()["custom_jobs"] == {}
+        (intent,) = [
+            json.loads(line)
+            for path in (bench.folder / ".provision/sandbox/state").rglob("*")
+            if path.is_file() and b"custom-job" in path.read_bytes()
+            for line in [path.read_text()]
+        ][:1]
+        nonce, lineage = _find_texts(intent, "nonce"), _find_texts(intent, "lineage")
+        again = bench.start(*APPLY, "--detach")
+        time.sleep(1)
+        labels = {**job["labels"], "provision-run": nonce, "provision-lineage": lineage}
+        with sandbox.store.edit_data() as data:
+            late = {**job, "labels": labels, "state": "JOB_STATE_PENDING"}
+            data["custom_jobs"][job["name"]] = late
+        returned, errors = ended(again)
+        assert returned == 3, errors
+        assert list(sandbox.store.snapshot()["custom_jobs"]) == [job["name"]], errors
+
+
+def _find_texts(document: Any, key: str) -> str:
+    """The first text with a key in a JSON document."""
+    if isinstance(document, dict):
+        if isinstance(document.get(key), str):
+            return str(document[key])
+        document = list(document.values())
+    found = (_find_texts(item, key) for item in document) if isinstance(document, list) else ()
+    return next(filter(None, found), "")
+
+
+@pytest.mark.long(minutes=True)
 def test_a_run_that_is_killed_at_any_call(bench: Bench, tmp_path: Path) -> None:
     log = tmp_path / "calls.txt"
     bench.spec(SPEC)

@@ -99,6 +99,16 @@ class StartJob(VertexEffect):
 
 
 @dataclass(frozen=True, slots=True)
+class SettleJob(VertexEffect):
+    """Wait until the custom job with a `nonce` is listed, or would have been.
+
+    The command that requested it was interrupted before the response came.
+    """
+
+    nonce: str
+
+
+@dataclass(frozen=True, slots=True)
 class AwaitJob(VertexEffect):
     """Wait for the end of the custom job with a `nonce` in the region `name`.
 

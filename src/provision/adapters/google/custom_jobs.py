@@ -47,7 +47,7 @@ def start_job(effect: StartJob, client: GoogleClient, progress: ProgressCallback
                 raise
             if failure.kind in _NOT_CREATED:
                 client.policy.sleep(failure.retry_after_s or client.policy.first_pause_s)
-            elif _appears(effect, client):
+            elif is_listed(effect.name, effect.nonce, client):
                 progress("the response was lost, but the job exists")
                 return
             if attempt == _TRIES - 1:
@@ -74,6 +74,15 @@ def cancel_job(effect: CancelJob, client: GoogleClient, progress: ProgressCallba
             if state_of(client.vertex.job(name) or {"state": "CANCELLED"}) not in ENDED:
                 raise error from None
         _await_end(name, client, progress)
+
+
+def is_listed(parent: str, nonce: str, client: GoogleClient) -> bool:
+    """Return whether a job with a nonce exists, once it would have been listed. May block."""
+
+    def find() -> bool | None:
+        return True if client.vertex.list_jobs(parent, f"{RUN_LABEL}={nonce}") else None
+
+    return bool(poll_until(find, client.policy, client.policy.visible_s))
 
 
 def state_of(job: Mapping[str, Any]) -> str:
@@ -103,16 +112,6 @@ def _await_end(name: str, client: GoogleClient, progress: ProgressCallback) -> N
         )
         error.still_running = (name,)
         raise error
-
-
-def _appears(effect: StartJob, client: GoogleClient) -> bool:
-    """Return whether the job of a doubtful answer exists, once it would have been listed."""
-    label = f"{RUN_LABEL}={effect.nonce}"
-
-    def find() -> bool | None:
-        return True if client.vertex.list_jobs(effect.name, label) else None
-
-    return bool(poll_until(find, client.policy, client.policy.visible_s))
 
 
 def _unplaced(what: str, why: str, hint: str) -> JobUnplaced:

@@ -7,7 +7,7 @@ from typing import Any
 
 from provision.adapters import files
 from provision.adapters.google.client import GoogleClient
-from provision.adapters.google.custom_jobs import cancel_job, start_job
+from provision.adapters.google.custom_jobs import cancel_job, is_listed, start_job
 from provision.adapters.google.errors import CloudError, fatal_error
 from provision.adapters.google.execution_polling import await_execution
 from provision.adapters.google.job_polling import await_job
@@ -22,6 +22,7 @@ from provision.effects.vertex import (
     CreateTemplate,
     DeleteExecution,
     DeleteTemplate,
+    SettleJob,
     StartExecution,
     StartJob,
     UpdateTemplate,
@@ -53,6 +54,9 @@ def perform(
             files.write(effect.report, report, 0o600)
         case StartJob():
             start_job(effect, client, progress)
+        case SettleJob(name, nonce):
+            progress("looking for the job of an interrupted command")
+            is_listed(name, nonce, client)
         case AwaitJob():
             await_job(effect, client, clock, progress)
         case CancelJob():

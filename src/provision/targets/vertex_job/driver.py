@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from pathlib import Path
 
 from provision.adapters.google.custom_jobs import state_of
-from provision.effects.system import Reader
+from provision.effects.system import Reader, System
+from provision.effects.vertex import SettleJob
 from provision.errors import Refused
 from provision.kinds.base import Refusal
-from provision.plan import Action, Intent, Operation
+from provision.plan import REQUESTED_AT, Action, Intent, Operation
 from provision.spec import Spec
 from provision.state import Ledger, State, to_folder_name
 from provision.target_facts import find_target_refusals
@@ -38,6 +40,8 @@ from provision.targets.vertex_job.verification import (
 )
 from provision.targets.workbench.resource_names import LINEAGE_LABEL
 
+_LISTED_S = 90
+"""Seconds after its request until which a job may not be listed yet. Our choice."""
 _USE = "the machines exist only while a job runs"
 
 
@@ -68,6 +72,11 @@ class VertexJobDriver(Driver[JobObservation]):
         """Return the end of the job, and the deletion of its objects and reports."""
         return tuple(plan_removals(address, folder, ledger))
 
+    def require_destroyable(self, intents: Sequence[Intent], system: System) -> None:
+        """Wait until the job of an interrupted command would be listed."""
+        for intent in intents:
+            _settle(intent, system)
+
     def recover(
         self,
         intent: Intent,
@@ -82,6 +91,7 @@ class VertexJobDriver(Driver[JobObservation]):
         """
         if intent.part == JobRecord.part:
             record = read_job_intent(intent, (f"reports/{to_folder_name(intent.address)}",))
+            _settle(intent, journal.system)
             label = f"{RUN_LABEL}={record.nonce}"
             jobs = journal.system.cloud().jobs(record.project, record.region, label)
             own = [
@@ -202,6 +212,17 @@ class VertexJobDriver(Driver[JobObservation]):
         """Return where programs run in a container."""
         prefix = Path(get_prefix(context))
         return Interpreter(prefix / "bin/python", prefix, prefix)
+
+
+def _settle(intent: Intent, system: System) -> None:
+    """Wait until a job that was requested a moment ago would be listed."""
+    requested = intent.details.get(REQUESTED_AT, "")
+    if intent.part != JobRecord.part or not requested:
+        return
+    now = datetime.fromisoformat(system.now())
+    if abs((now - datetime.fromisoformat(requested)).total_seconds()) < _LISTED_S:
+        record = read_job_intent(intent)
+        system.perform(SettleJob(record.parent, record.nonce), lambda _: None)
 
 
 def _find_refusals(context: TargetContext, observed: JobObservation) -> Iterator[Refusal]:
