@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 import pytest
 
 from provision.rules.examples import example_job
@@ -22,6 +21,11 @@ REFUSED: list[tuple[str, str]] = [
     (
         example_job("", capacity="{strategy: spot, flex_start: 1h}"),
         "`capacity` has more than one of spot",
+    ),
+    (example_job("", gpu="RTX-4090"), "jobs of Vertex AI do not offer RTX-4090"),
+    (
+        example_job("training: {strategy: ddp}\n", gpu="GB200:4", capacity="spot"),
+        "GB200 on machines with linux-aarch64 is not supported yet",
     ),
     (example_job("", network="default"), "is not the full name of a network"),
     (

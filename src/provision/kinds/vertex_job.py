@@ -24,6 +24,7 @@ from provision.field_types import (
     parse_size,
 )
 from provision.kinds.base import (
+    LINUX,
     NOT_SUPPORTED_YET,
     STARTER_REGION,
     Capacity,
@@ -208,6 +209,7 @@ class VertexJob(Kind):
                 f"installing system packages on the machines of a job is {NOT_SUPPORTED_YET}",
                 "remove the field, and use an image that contains them",
             )
+        yield from _gpu_refusals(target)
         yield from _bucket_refusals(own, target)
         yield from _capacity_refusals(own, target, facts)
         yield from _network_refusals(own, target, facts)
@@ -247,6 +249,21 @@ def _find_machine(own: VertexJobTarget, target: TargetFacts, facts: Facts) -> Ma
         return facts.machines.get(own.machine_type)
     machines = find_job_machines(facts, target.card, target.gpu_settings.gpu.count)
     return max(machines, key=lambda machine: machine.ram_gb, default=None)
+
+
+def _gpu_refusals(target: TargetFacts) -> Iterator[Refusal]:
+    gpu, card = target.gpu_settings.gpu, target.card
+    if gpu.is_none:
+        return
+    if card is None or not card.vertex:
+        why = f"jobs of Vertex AI do not offer {gpu.type}"
+    elif card.host not in ("", *LINUX):
+        why = f"{gpu.type} on machines with {card.host} is {NOT_SUPPORTED_YET}"
+    else:
+        return
+    yield Refusal(
+        target.gpu_settings.gpu_route, why, "use another GPU, such as L4, or set `gpu: none`"
+    )
 
 
 def _bucket_refusals(own: VertexJobTarget, target: TargetFacts) -> Iterator[Refusal]:

@@ -45,7 +45,9 @@ def _check(context: LintContext) -> Findings:
                     "unknown region.",
                     help=f"use {near[0] if near else 'a region such as us-central1'}",
                 )
-            elif card is not None and card.name not in list_training_cards(region, facts):
+            elif card is None or not card.vertex:
+                continue  # the kind itself refuses it
+            elif card.name not in list_training_cards(region, facts):
                 regions = find_training_regions(card, facts)
                 row = next(iter(facts.training_regions.values()))
                 yield RULE.diagnostic(
