@@ -118,7 +118,7 @@ DataDisk: {size: 200GiB, type: ssd}
 VertexJobTarget:
   {kind: vertex-job, project: my-project, regions: [us-central1, europe-west4],
   bucket: {us-central1: "gs://my-us/provision", europe-west4: "gs://my-eu/provision"},
-  image: "docker.io/library/python@sha256:0000000000000000000000000000000000000000000000000000000000000000",
+  image: "python@sha256:0000000000000000000000000000000000000000000000000000000000000000",
   replicas: 2, machine_type: g2-standard-8, capacity: spot, boot_disk: {size: 200GiB},
   max_duration: 45m, service_account: trainer@my-project.iam.gserviceaccount.com,
   network: projects/123456789/global/networks/my-network,

@@ -195,8 +195,10 @@ class TargetFields(NamedTuple):
     system_packages: bool = False
     code_routes: tuple[Route, ...] = ()
     """The declared fields that need the project's code at the target, or run it there."""
-    origin_routes: tuple[Route, ...] = ()  # packages from paths and repositories
-    drive_routes: tuple[Route, ...] = ()  # folders of Google Drive under `paths`
+    origin_routes: tuple[Route, ...] = ()
+    """The packages from paths and repositories."""
+    drive_routes: tuple[Route, ...] = ()
+    """The folders of Google Drive under `paths`."""
 
 
 @dataclass(frozen=True, slots=True)
