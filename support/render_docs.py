@@ -58,6 +58,9 @@ PARTS = {
     "ColabTarget": "targets.NAME, kind: colab",
     "ColabEnterpriseTarget": "targets.NAME, kind: colab-enterprise",
     "DataDisk": "targets.NAME.data_disk, kind: colab-enterprise",
+    "VertexJobTarget": "targets.NAME, kind: vertex-job",
+    "JobCapacity": "targets.NAME.capacity, kind: vertex-job",
+    "JobDisk": "targets.NAME.boot_disk, kind: vertex-job",
     "WorkbenchTarget": "targets.NAME, kind: workbench",
     "Disk": "targets.NAME.boot_disk, targets.NAME.data_disk",
     "Access": "targets.NAME.access",
@@ -112,6 +115,18 @@ ColabEnterpriseTarget:
   paths: {data: /content/data}, requires: {ram: 8GiB},
   env: {HF_HOME: /content/hf}, secrets: {HF_TOKEN: null}, training: {precision: fp16}}
 DataDisk: {size: 200GiB, type: ssd}
+VertexJobTarget:
+  {kind: vertex-job, project: my-project, regions: [us-central1, europe-west4],
+  bucket: {us-central1: "gs://my-us/provision", europe-west4: "gs://my-eu/provision"},
+  image: "python@sha256:0000000000000000000000000000000000000000000000000000000000000000",
+  replicas: 2, machine_type: g2-standard-8, capacity: spot, boot_disk: {size: 200GiB},
+  max_duration: 45m, service_account: trainer@my-project.iam.gserviceaccount.com,
+  network: projects/123456789/global/networks/my-network,
+  gpu: L4, cuda: "12.8", paths: {data: /gcs/my-bucket/data}, requires: {ram: 8GiB},
+  env: {HF_HOME: /tmp/hf}, secrets: {HF_TOKEN: null}, training: {strategy: ddp}}
+JobCapacity: {strategy: spot, flex_start: 2h, persistent_resource: mine,
+  reservation: projects/my-project/zones/us-central1-a/reservations/mine}
+JobDisk: {size: 200GiB, type: standard}
 WorkbenchTarget:
   {kind: workbench, project: my-project, zones: [us-central1-a, us-central1-b], machine_type:
   g2-standard-8,

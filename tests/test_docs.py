@@ -199,6 +199,7 @@ def test_reading_ease_is_that_of_the_sentences() -> None:
 INTERNAL_VARIABLES = {
     "PROVISION_METADATA",
     "PROVISION_PATH",
+    "PROVISION_RUN",
     "PROVISION_RUN_NOTES",
     "PROVISION_SANDBOX",
     "PROVISION_SECRETS",

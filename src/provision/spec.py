@@ -40,6 +40,7 @@ from provision.kinds import (
     MachineRequirements,
     Registry,
     TargetModel,
+    VertexJobTarget,
     WorkbenchTarget,
 )
 from provision.kinds.settings import (
@@ -76,6 +77,7 @@ __all__ = [
     "Training",
     "TrainingModel",
     "Verify",
+    "VertexJobTarget",
     "WorkbenchTarget",
     "canonical_name",
     "parse_duration",

@@ -132,6 +132,7 @@ def find_target_refusals(spec: Spec, name: str, facts: Facts) -> tuple[Refusal, 
             if not package.is_from_index
         ),
         drive_routes=tuple(_drive_routes(spec, name)),
+        system_packages=bool(own.system_packages),
     )
     target = target_facts(spec, facts, name)
     return tuple(target.kind.refusals(target, fields, facts))

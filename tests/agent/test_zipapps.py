@@ -10,6 +10,7 @@ import provision
 from provision.agent.core.files import digest_of_sources
 from provision.verification.device_files import (
     CORE_OF_PROGRAM,
+    PARTS_OF_PROGRAM,
     agent_files,
     probe_digest,
 )
@@ -29,7 +30,9 @@ def core_imports(path: Path) -> set[str]:
 def needed_core(program: str) -> set[str]:
     """The modules of the core that a program imports, directly or through others."""
     needed: set[str] = set()
-    new = {name for path in (AGENT / program).rglob("*.py") for name in core_imports(path)}
+    folders = (program, *PARTS_OF_PROGRAM.get(program, ()))
+    paths = [path for folder in folders for path in (AGENT / folder).rglob("*.py")]
+    new = {name for path in paths for name in core_imports(path)}
     while new:
         needed |= new
         new = {name for module in new for name in core_imports(AGENT / f"core/{module}.py")}
@@ -46,7 +49,11 @@ def test_the_manifest_is_what_the_program_imports(program: str) -> None:
 @pytest.mark.parametrize("program", sorted(CORE_OF_PROGRAM))
 def test_a_zipapp_holds_its_program_and_its_core_only(program: str) -> None:
     inner = {tuple(name.split("/")[1:]) for name in agent_files(program) if "/" in name}
-    assert {parts[0] for parts in inner if len(parts) > 1} == {"core", program}
+    assert {parts[0] for parts in inner if len(parts) > 1} == {
+        "core",
+        program,
+        *PARTS_OF_PROGRAM.get(program, ()),
+    }
     modules = {parts[1].removesuffix(".py") for parts in inner if parts[0] == "core"}
     assert modules == {"__init__", *CORE_OF_PROGRAM[program]}
 

@@ -17,6 +17,8 @@ from googleapiclient.errors import HttpError
 from provision.errors import UsageError
 from provision.sandbox.faults import FAULT_KINDS, Faults
 from provision.sandbox.scripted_errors import TRIGGERS
+from tests.sandbox.test_custom_jobs import L4, POOL, CustomJobs
+from tests.sandbox.test_custom_jobs import body as custom_job
 from tests.sandbox.test_execution_jobs import Jobs
 from tests.sandbox.test_vertex import vertex
 from tests.sandbox_rig import BODY, NAME, PROJECT, SOON, ZONE, Clients, clients
@@ -412,6 +414,42 @@ def test_a_kernel_that_dies_and_one_that_may_not_write(
         job = jobs.ended()
         jobs.built.close()
     assert (job["jobState"], job["status"]["message"]) == ("JOB_STATE_FAILED", words)
+
+
+def test_custom_jobs_that_go_wrong(tmp_path: Path) -> None:
+    europe, south = (REGION.replace("us-central1", name) for name in ("europe-west4", "us-south1"))
+    faults = (
+        *("stockout:us-central1", "quota:europe-west4", "lost-answer"),
+        *("worker-lost:workerpool1-0", "replica-missing:workerpool1-1"),
+    )
+    with clients(tmp_path, *faults) as sandbox:
+        jobs = CustomJobs(sandbox)
+        with pytest.raises(HttpError, match="connection was closed"):
+            jobs.create(custom_job())
+        (job,) = jobs.rest.list(parent=REGION).execute()["customJobs"]
+        assert job["error"]["message"].startswith("Resources are insufficient in region: us-centr")
+        with pytest.raises(HttpError, match="quota metrics exceed quota limits") as caught:
+            jobs.create(custom_job(workerPoolSpecs=[{**POOL, "machineSpec": L4}]), europe)
+        assert "custom_model_training_nvidia_l4_gpus" in str(caught.value)
+        name = jobs.create(custom_job("import time; time.sleep(60)", workers=1), south)["name"]
+        message = jobs.ended(name)["error"]["message"]
+        assert "workerpool1-0 exited with a non-zero status of 137" in message
+        assert sandbox.store is not None
+        alone = jobs.create(custom_job("print('here')", workers=2), south)["name"]
+        assert jobs.ended(alone)["state"] == "JOB_STATE_SUCCEEDED"
+        (missing,) = sandbox.store.folder.glob("replicas/*/workerpool1-1")
+        assert not (missing / "log.txt").exists()
+        jobs.built.close()
+    with clients(tmp_path / "other", "cancelled-by-other", "pending-job") as sandbox:
+        jobs = CustomJobs(sandbox)
+        pending = jobs.create(custom_job("import time; time.sleep(60)"))
+        assert jobs.rest.get(name=pending["name"]).execute()["state"] == "JOB_STATE_PENDING"
+        jobs.built.close()
+    with clients(tmp_path / "third", "cancelled-by-other") as sandbox:
+        jobs = CustomJobs(sandbox)
+        ended = jobs.run(custom_job("import time; time.sleep(60)"))
+        assert (ended["state"], ended["error"]["code"]) == ("JOB_STATE_CANCELLED", 1)
+        jobs.built.close()
 
 
 def test_every_fault_has_a_test() -> None:

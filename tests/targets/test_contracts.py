@@ -196,6 +196,13 @@ MINIMAL: dict[str, dict[str, Any]] = {
     "colab-enterprise": {"kind": "colab-enterprise", "project": "p", "region": "us-central1"},
     "colab": {"kind": "colab", "runtime": "2026.07"},
     "local": {"kind": "local"},
+    "vertex-job": {
+        "kind": "vertex-job",
+        "project": "p",
+        "regions": ["us-central1"],
+        "bucket": "gs://bucket/p",
+        "image": f"python@sha256:{64 * '0'}",
+    },
     "workbench": WORKBENCH,
 }
 

@@ -147,6 +147,9 @@ class CloudReader(Protocol):
     def executions(self, project: str, region: str) -> tuple[Mapping[str, Any], ...]:
         """Return the notebook execution jobs of a project in a region."""
 
+    def jobs(self, project: str, region: str, label: str) -> tuple[Mapping[str, Any], ...]:
+        """Return the custom jobs of a project in a region with a label ("KEY=VALUE")."""
+
     def last_operation(self, name: str) -> Mapping[str, Any] | None:
         """Return the newest operation (done, error, metadata.verb) on an instance.
 

@@ -82,3 +82,56 @@ class DeleteExecution(VertexEffect):
     """Delete an execution job, which ends it; one of another `lineage` is left alone."""
 
     lineage: str
+
+
+@dataclass(frozen=True, slots=True)
+class StartJob(VertexEffect):
+    """Create a custom job, which runs at once, in the region `name` (projects/P/locations/REGION).
+
+    The service knows no id by which a repeated call is recognized. The label `provision-run` with
+    the `nonce` is: a doubtful answer is settled by listing it before another job is created.
+    """
+
+    is_billable: ClassVar[bool] = True
+
+    body: Mapping[str, Any]
+    nonce: str
+
+
+@dataclass(frozen=True, slots=True)
+class SettleJob(VertexEffect):
+    """Wait until the custom job with a `nonce` is listed, or would have been.
+
+    The command that requested it was interrupted before the response came.
+    """
+
+    nonce: str
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitJob(VertexEffect):
+    """Wait for the end of the custom job with a `nonce` in the region `name`.
+
+    The reports of all `replicas` are written to the folder `reports` as REPLICA.json, and the one
+    that decides to report.json. They are accepted if the job's index lists them with their sha256,
+    and if each has the nonce. `folder` is a gs:// address with a slash at its end. `timeout_s`
+    limits the whole wait, `pending_s` the part of it before the machines run.
+    """
+
+    nonce: str
+    folder: str
+    replicas: tuple[str, ...]
+    reports: Path
+    timeout_s: int
+    pending_s: int
+
+
+@dataclass(frozen=True, slots=True)
+class CancelJob(VertexEffect):
+    """Cancel the custom job with a `nonce` in the region `name`, and wait until it has ended.
+
+    A job that has ended is left as the service's record; one of another `lineage` is left alone.
+    """
+
+    nonce: str
+    lineage: str

@@ -77,6 +77,12 @@ from provision.facts.schema_variables import (
     FolderVariable,
     VariableEffect,
 )
+from provision.facts.schema_vertex import (
+    JobMachineSeries,
+    JobProperty,
+    TrainingQuota,
+    TrainingRegion,
+)
 from provision.facts.schema_windows import ReadReleases, ReleaseWindow
 from provision.facts.tables_in_use import INSTALLED_TABLES, tables_in_use
 
@@ -310,6 +316,13 @@ class FactTables:
     "enterprise Pythons", "shm" (GiB), "nvcc", "gcc", "pip".
     """
     protected = keyed("colab.protected", ProtectedPackage)
+    training_regions = keyed("vertex.training", TrainingRegion)
+    job_series = keyed("vertex.machines", JobMachineSeries)
+    training_quotas = keyed("vertex.quotas", TrainingQuota)
+    job_properties = keyed("vertex.properties", JobProperty)
+    """Properties of custom jobs: "price factor", "scarce GPUs", "reserved GPUs", "flex start GPUs",
+    "peering exceptions".
+    """
 
     # packages
     runs = grouped("packages.runs", ReleaseRange)

@@ -7,6 +7,7 @@ from provision.kinds.colab import Colab, ColabTarget
 from provision.kinds.colab_enterprise import ColabEnterprise, ColabEnterpriseTarget
 from provision.kinds.local import Local, LocalTarget
 from provision.kinds.settings import MachineRequirements
+from provision.kinds.vertex_job import VertexJob, VertexJobTarget
 from provision.kinds.workbench import Workbench
 from provision.kinds.workbench_fields import Disk, WorkbenchTarget
 
@@ -21,12 +22,13 @@ __all__ = [
     "MachineRequirements",
     "Registry",
     "TargetModel",
+    "VertexJobTarget",
     "WorkbenchTarget",
     "registry_in_use",
 ]
 
 
-REGISTRY = Registry((Local(), Colab(), ColabEnterprise(), Workbench()))
+REGISTRY = Registry((Local(), Colab(), ColabEnterprise(), VertexJob(), Workbench()))
 """The kinds of this version."""
 
 registry_in_use: ContextVar[Registry] = ContextVar("registry_in_use", default=REGISTRY)

@@ -192,6 +192,7 @@ class TargetFields(NamedTuple):
     """Keys of `requires` that only a card can meet."""
     index_folders: tuple[str, ...]
     """Names of the used indexes that are folders of this machine (`file://`)."""
+    system_packages: bool = False
     code_routes: tuple[Route, ...] = ()
     """The declared fields that need the project's code at the target, or run it there."""
     origin_routes: tuple[Route, ...] = ()

@@ -57,3 +57,24 @@ def example_spec(top: str = "gpu: L4\n", packages: str = "[torch]", **fields: st
     values = {**_FIELDS, **fields}
     lines = [f"    {key}: {value}\n" for key, value in values.items() if value is not None]
     return f'{top}python: "3.12"\npackages: {packages}\ntargets:\n  wb:\n{"".join(lines)}'
+
+
+def example_job(head: str, gpu: str = "L4", **fields: str) -> str:
+    """Return a spec with a target of kind vertex-job.
+
+    Args:
+        head: lines before the targets, without `gpu`, `python` and `packages`.
+        gpu: the spec's `gpu`.
+        fields: fields of the target by name, as YAML; they replace the example's own.
+    """
+    target = {
+        "kind": "vertex-job",
+        "project": "my-project",
+        "regions": "[us-central1]",
+        "bucket": '"gs://my-bucket/provision"',
+        "image": f'"docker.io/library/python@sha256:{64 * "0"}"',
+        **fields,
+    }
+    lines = "".join(f"    {name}: {value}\n" for name, value in target.items())
+    packages = "" if gpu == "none" else "torch"
+    return f'gpu: {gpu}\npython: "3.12"\npackages: [{packages}]\n{head}targets:\n  t:\n{lines}'

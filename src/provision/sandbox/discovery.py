@@ -39,6 +39,7 @@ VERTEX = ApiDocument(
         f"{VERTEX_PREFIX}NotebookRuntimeTemplate",
         f"{VERTEX_PREFIX}NotebookExecutionJob",
         f"{VERTEX_PREFIX}AssignNotebookRuntimeRequest",
+        f"{VERTEX_PREFIX}CustomJob",
     ),
     "notebookRuntimeTemplates",
 )

@@ -25,7 +25,9 @@ class FaultKind(NamedTuple):
 
 FAULT_KINDS: Final = {
     "stockout": FaultKind(
-        "creating or starting in this zone fails: no resources are available", "ZONE"
+        "creating or starting in this zone fails, or jobs in this region: no resources are "
+        "available",
+        "ZONE",
     ),
     "quota": FaultKind("creating in this region fails: its GPU quota is exceeded", "REGION"),
     "quota-global": FaultKind("creating fails anywhere: GPUS_ALL_REGIONS is exceeded"),
@@ -72,15 +74,24 @@ FAULT_KINDS: Final = {
         "every bucket is in this location, such as US-EAST1 or the multi-region EU", "LOCATION"
     ),
     "no-bucket-write": FaultKind(
-        "the service account of an execution job is not allowed to write to the bucket (403)"
+        "the service account of an execution job or a custom job is not allowed to write to "
+        "the bucket (403)"
     ),
-    "pending-job": FaultKind("an execution job stays PENDING"),
+    "pending-job": FaultKind("an execution job or a custom job stays PENDING"),
+    "cancelled-by-other": FaultKind("a custom job is cancelled once it is RUNNING"),
+    "worker-lost": FaultKind(
+        "this replica of a custom job, such as workerpool1-0, is killed once all are RUNNING",
+        "REPLICA",
+    ),
+    "replica-missing": FaultKind(
+        "this replica of a custom job, such as workerpool1-0, never starts", "REPLICA"
+    ),
     "dead-kernel": FaultKind(
         "the kernel of an execution job is killed while its notebook is running"
     ),
     "lost-answer": FaultKind(
-        "the next N runtime templates or execution jobs are created, but the response is lost "
-        "(503)",
+        "the next N runtime templates, execution jobs or custom jobs are created, but the "
+        "response is lost (503)",
         "N",
     ),
     "no-guest-attributes": FaultKind(

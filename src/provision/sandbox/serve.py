@@ -141,12 +141,14 @@ def _run_services(
 ) -> Iterator[Sandbox]:
     from provision.facts import load_facts
     from provision.sandbox.compute import compute_routes
+    from provision.sandbox.custom_jobs import CustomJobs
     from provision.sandbox.execution_jobs import ExecutionJobs
     from provision.sandbox.grpc_server import run_grpc_server
     from provision.sandbox.http_server import Router, run_http_server
     from provision.sandbox.notebook_execution import NotebookMachines
     from provision.sandbox.notebooks_rest_routes import notebooks_routes
     from provision.sandbox.notebooks_service import NotebooksService
+    from provision.sandbox.replica_machines import ReplicaMachines
     from provision.sandbox.secret_manager import secret_manager_routes
     from provision.sandbox.storage import storage_routes
     from provision.sandbox.vertex_rest_routes import vertex_routes
@@ -159,11 +161,13 @@ def _run_services(
     service = NotebooksService(store, facts, faults, lifecycle)
     machines = NotebookMachines(folder)
     jobs = ExecutionJobs(store, facts, faults, lifecycle, machines)
+    replicas = ReplicaMachines(folder)
+    custom_jobs = CustomJobs(store, facts, faults, lifecycle, replicas)
     vertex = VertexService(store, facts, faults, lifecycle.delays)
     router = Router(
         [
             *notebooks_routes(service),
-            *vertex_routes(vertex, jobs),
+            *vertex_routes(vertex, jobs, custom_jobs),
             *compute_routes(store, facts, faults),
             *storage_routes(store, faults),
             *secret_manager_routes(store),
@@ -179,12 +183,14 @@ def _run_services(
         ) as grpc_port,
         closing(booter),
         closing(machines),
+        closing(replicas),
     ):
         lifecycle.endpoints = _endpoints(http_port, grpc_port)
         (folder / _ENDPOINTS).write_text(json.dumps(lifecycle.endpoints))
         try:
             lifecycle.boot_interrupted_devices()
             jobs.run_interrupted_jobs()
+            custom_jobs.end_interrupted_jobs()
             yield Sandbox(dict(lifecycle.endpoints), store, faults)
         finally:
             (folder / _ENDPOINTS).unlink(missing_ok=True)

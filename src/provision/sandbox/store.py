@@ -23,7 +23,7 @@ console.
 """
 _SCHEMA = "provision.sandbox/1"
 _COLLECTIONS = ("instances", "operations", "requests", "buckets", "secrets")
-_LATER_COLLECTIONS = ("templates", "executions", "runtimes", "vertex_operations")
+_LATER_COLLECTIONS = ("templates", "executions", "runtimes", "vertex_operations", "custom_jobs")
 """Collections that stores of earlier versions lack."""
 
 

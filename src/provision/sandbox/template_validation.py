@@ -19,7 +19,7 @@ from provision.sandbox.request_validation import to_snake_case
 
 _NAME = re.compile(
     r"projects/([^/]+)/locations/([^/]+)"
-    r"(?:/(?:notebookRuntimeTemplates|notebookRuntimes|notebookExecutionJobs)/[^/]+"
+    r"(?:/(?:notebookRuntimeTemplates|notebookRuntimes|notebookExecutionJobs|customJobs)/[^/]+"
     r"(?:/operations/[^/]+)?)?"
 )
 _ID = re.compile(r"[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from provision.sandbox.api_errors import invalid_argument
+from provision.sandbox.custom_jobs import CustomJobs
 from provision.sandbox.execution_jobs import ExecutionJobs
 from provision.sandbox.http_server import Handler, Request, Route
 from provision.sandbox.notebook_runtimes import NotebookRuntimes
@@ -18,16 +19,28 @@ _TEMPLATES = f"{_REGION}/notebookRuntimeTemplates"
 _TEMPLATE = _TEMPLATES + "/{notebookRuntimeTemplates}"
 _JOBS = f"{_REGION}/notebookExecutionJobs"
 _JOB = _JOBS + "/{notebookExecutionJobs}"
+_CUSTOM_JOBS = f"{_REGION}/customJobs"
+_CUSTOM_JOB = _CUSTOM_JOBS + "/{customJobs}"
+_TOKEN = "/computeMetadata/v1/instance/service-accounts/default/token"  # noqa: S105
+"""The metadata server's path of a token, for the replicas of custom jobs."""
 _RUNTIMES = f"{_REGION}/notebookRuntimes"
 _RUNTIME = _RUNTIMES + "/{notebookRuntimes}"
 _Method = Callable[[Any, Request, str], Any]
 """Called with the service, the request, and the name of the region or resource in its path."""
 
 
-def vertex_routes(service: VertexService, jobs: ExecutionJobs) -> Iterator[Route]:
+def vertex_routes(
+    service: VertexService, jobs: ExecutionJobs, custom_jobs: CustomJobs
+) -> Iterator[Route]:
     """Yield the routes of the methods of aiplatform.v1 that the sandbox has."""
     runtimes = NotebookRuntimes(service)
-    groups = ((service, _METHODS), (jobs, _JOB_METHODS), (runtimes, _RUNTIME_METHODS))
+    groups = (
+        (service, _METHODS),
+        (jobs, _JOB_METHODS),
+        (custom_jobs, _CUSTOM_JOB_METHODS),
+        (runtimes, _RUNTIME_METHODS),
+    )
+    yield "GET", _TOKEN, lambda _request: {"access_token": "sandbox", "expires_in": 3599}
     for owner, methods in groups:
         for http_method, pattern, method, *parameters in methods:
             allowed = COMMON_PARAMETERS.union(parameters)
@@ -84,7 +97,7 @@ _METHODS: tuple[tuple[Any, ...], ...] = (
             resource + "/operations/{operations}",
             lambda service, _request, name: service.operation(name),
         )
-        for resource in (_JOB, _RUNTIME)
+        for resource in (_JOB, _RUNTIME, _CUSTOM_JOB)
     ),
 )
 """HTTP method, path, handler, and the query parameters of each method."""
@@ -105,6 +118,22 @@ _JOB_METHODS: tuple[tuple[Any, ...], ...] = (
     ("GET", _JOBS, _list_jobs, "pageSize", "pageToken", "filter", "orderBy", "view"),
     ("GET", _JOB, lambda jobs, _request, name: jobs.get(name), "view"),
     ("DELETE", _JOB, lambda jobs, _request, name: jobs.delete(name)),
+)
+
+
+def _list_custom_jobs(jobs: CustomJobs, request: Request, region: str) -> Any:
+    size, query = request.query.get("pageSize", "0"), request.query
+    if not size.isdecimal():
+        raise invalid_argument(f"Invalid value at 'page_size' (TYPE_INT32), \"{size}\"")
+    return jobs.list_jobs(region, query.get("filter", ""), int(size), query.get("pageToken", ""))
+
+
+_CUSTOM_JOB_METHODS: tuple[tuple[Any, ...], ...] = (
+    ("POST", _CUSTOM_JOBS, lambda jobs, request, region: jobs.create(region, request.json())),
+    ("GET", _CUSTOM_JOBS, _list_custom_jobs, "pageSize", "pageToken", "filter", "readMask"),
+    ("GET", _CUSTOM_JOB, lambda jobs, _request, name: jobs.get(name)),
+    ("DELETE", _CUSTOM_JOB, lambda jobs, _request, name: jobs.delete(name)),
+    ("POST", f"{_CUSTOM_JOB}:cancel", lambda jobs, _request, name: jobs.cancel(name)),
 )
 
 

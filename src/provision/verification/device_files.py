@@ -18,6 +18,7 @@ from provision.agent.probe.own_code import CORE_MODULES
 from provision.effects.wheels import PackageSource
 from provision.facts import load_facts
 from provision.facts.memory import MemorySaving, estimate_memory, find_savings
+from provision.kinds import TargetModel
 from provision.kinds.drive import to_mounted_paths
 from provision.lock import Lock, LockedEnvironment, digest_of
 from provision.lock.conda_request import conda_provided_versions, to_index_name
@@ -51,6 +52,7 @@ _PACKAGES = {
     "install": "provision_installing",
     "workbench": "provision_device",
     "notebook": "provision_cell",
+    "job": "provision_job",
 }
 """The package in each zipapp, by the agent's folder. Rendered notebooks import provision_cell:
 these names are public.
@@ -98,8 +100,26 @@ CORE_OF_PROGRAM: dict[str, tuple[str, ...]] = {
         "system_packages",
         "versions",
     ),
+    "job": (
+        "agent_config",
+        "code_files",
+        "files",
+        "gpu_names",
+        "installed_packages",
+        "json_fields",
+        "nvidia_smi",
+        "own_wheels",
+        "process",
+        "record_audit",
+        "redact",
+        "system_packages",
+        "timed_http",
+        "versions",
+    ),
 }
 """The modules of the core in each zipapp, by the agent's folder."""
+PARTS_OF_PROGRAM = {"job": ("workbench",)}
+"""The other folders of the agent in a zipapp, by the agent's folder."""
 _PUBLIC_IMPORTS = {"notebook": "from .notebook import StageError, rollback, run, start, verify\n"}
 """Exports of a zipapp's package."""
 
@@ -160,9 +180,17 @@ def expectations_of(
     }
     if environment.driver:
         expectations["driver_min"] = environment.driver
+    return {**expectations, **_of_kind(declared)}
+
+
+def _of_kind(declared: TargetModel) -> dict[str, Any]:
+    """Return the expectations that follow from fields of some kinds."""
+    own: dict[str, Any] = {}
     if getattr(declared, "isolation", None) == "system":
-        expectations["shared"] = True
-    return expectations
+        own["shared"] = True
+    if replicas := getattr(declared, "replicas", None):
+        own["replicas"] = {"count": replicas}
+    return own
 
 
 def _gpu(spec: Spec) -> dict[str, Any]:
@@ -304,6 +332,12 @@ def workbench_zipapp() -> bytes:
 
 
 @functools.cache
+def job_zipapp() -> bytes:
+    """Return the program of a replica of a job."""
+    return zip_files(agent_files("job"))
+
+
+@functools.cache
 def notebook_zipapp() -> bytes:
     """Return the package whose functions a notebook calls."""
     return zip_files(agent_files("notebook"))
@@ -313,9 +347,11 @@ def agent_files(program: str) -> dict[str, bytes]:
     """Return the files of a zipapp: __main__.py, and the package with the program and its core."""
     source, package = Path(provision.__file__).parent / "agent", _PACKAGES[program]
     core = [source / "core" / f"{name}.py" for name in ("__init__", *CORE_OF_PROGRAM[program])]
+    folders = (program, *PARTS_OF_PROGRAM.get(program, ()))
+    parts = [path for folder in folders for path in (source / folder).rglob("*.py")]
     files = {
         f"{package}/{path.relative_to(source).as_posix()}": path.read_bytes()
-        for path in (*core, *(source / program).rglob("*.py"))
+        for path in (*core, *parts)
     }
     before = _TOO_OLD if program == "probe" else ""
     main = _MAIN.format(package=package, program=program, before=before)

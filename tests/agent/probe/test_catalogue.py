@@ -147,6 +147,7 @@ def test_with_a_gpu_every_torch_stage_has_a_process_of_its_own(
     with_gpu = parse_expectations(document(gpu={"type": "L4", "count": 1}))
     assert [[stage.name for stage in group] for group in group_stages_by_process(without)] == [
         ["host", "driver", "packages", "code"],
+        ["replicas"],
         ["diagnosis"],
         ["torch", "loaders", "training", "imports"],
         ["resume", "launch"],
@@ -160,6 +161,7 @@ def test_with_a_gpu_every_torch_stage_has_a_process_of_its_own(
     ]
     assert [[stage.name for stage in group] for group in group_stages_by_process(with_gpu)] == [
         ["host", "driver", "packages", "code"],
+        ["replicas"],
         ["diagnosis"],
         ["torch"],
         ["loaders"],
@@ -238,6 +240,7 @@ def test_only_keeps_what_a_check_comes_after(document: Callable[..., dict[str, A
             tier="burn",
             training__dataloader_workers=1,
             code={"digest": "sha256:code"},
+            replicas={"count": 2},
             command={"argv": ["true"], "exit": 0, "files": [], "stdout": None},
             **CARDS,
         )

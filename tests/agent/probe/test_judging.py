@@ -19,6 +19,7 @@ from provision.agent.probe.observing.loaders import EXPECTED_SUM
 from provision.views.formatting import format_json_value
 from tests.agent.probe.rows import COMPILED, NAMELESS, OF_DEVICES, OF_JOBS, Row
 from tests.agent.probe.rows_frameworks import OF_FRAMEWORKS
+from tests.agent.probe.rows_replicas import OF_REPLICAS
 from tests.python_values import python_values
 
 GIB = 1024**3
@@ -671,6 +672,7 @@ ROWS = [
 ROWS += OF_DEVICES
 ROWS += OF_JOBS
 ROWS += OF_FRAMEWORKS
+ROWS += OF_REPLICAS
 
 
 def test_judging(document: Callable[..., dict[str, Any]], subtests: pytest.Subtests) -> None:

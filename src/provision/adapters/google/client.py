@@ -133,6 +133,10 @@ class GoogleClient:
         """See CloudReader."""
         return self._list_in_region(project, region, "notebookExecutionJobs")
 
+    def jobs(self, project: str, region: str, label: str) -> tuple[Mapping[str, Any], ...]:
+        """See CloudReader."""
+        return self.vertex.list_jobs(f"projects/{project}/locations/{region}", label)
+
     def last_operation(self, name: str) -> Mapping[str, Any] | None:
         """See CloudReader."""
         from provision.adapters.google.operations import latest_operation

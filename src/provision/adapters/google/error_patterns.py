@@ -69,6 +69,15 @@ ERROR_PATTERNS: tuple[ErrorPattern, ...] = (
         ("QUOTA_EXCEEDED", "quotaExceeded"),
     ),
     ErrorPattern(
+        "quota",
+        "region",
+        "the project's quota for training in this region is too small",
+        "request more of the metrics above, which count for training only: "
+        "https://console.cloud.google.com/iam-admin/quotas?project={project}; or list another "
+        "region under `regions`",
+        (r"[Tt]he following quota metrics exceed quota limits",),
+    ),
+    ErrorPattern(
         "capacity",
         "zone",
         "the zone currently has no capacity for this machine",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from time import monotonic
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -61,11 +62,21 @@ class RestClient:
         self._session.trust_env = not loopback
 
     def request_json(
-        self, method: str, url: str, query: Mapping[str, str] | None = None, body: Any = None
+        self,
+        method: str,
+        url: str,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+        *,
+        once: bool = False,
     ) -> dict[str, Any]:
-        """Send a request with a JSON body and return the JSON object; raises CloudError."""
+        """Send a request with a JSON body and return the JSON object; raises CloudError.
+
+        `once` is for a request that the service would perform again if it were repeated.
+        """
         content = None if body is None else json.dumps(body).encode()
-        response = self.send(method, url, query, content, "application/json; charset=utf-8")
+        kind = "application/json; charset=utf-8"
+        response = self.send(method, url, query, content, kind, once=once)
         try:
             document = json.loads(response.body or b"{}")
         except (ValueError, RecursionError):
@@ -105,6 +116,7 @@ class RestClient:
         content_type: str = "",
         *,
         limit: int = _MAX_BYTES,
+        once: bool = False,
     ) -> HttpResponse:
         """Send a request, repeatedly while its failure is temporary. May block for minutes.
 
@@ -120,7 +132,7 @@ class RestClient:
         }
         return retry_call(
             lambda: self._send_once(method, url, request, limit),
-            self._policy,
+            replace(self._policy, retry_limit_s=0.0) if once else self._policy,
             lambda: identity.refresh_token(self.credentials, self._policy.call_timeout_s),
         )
 

@@ -66,6 +66,23 @@ class VertexApi:
         """Return an operation, None if the service no longer remembers it."""
         return self._rest.get_or_none(self._url(name))
 
+    def create_job(self, parent: str, body: RestResource) -> RestResource:
+        """Create a custom job once: a repeated request would create a second one."""
+        return self._rest.request_json("POST", self._url(parent, "customJobs"), {}, body, once=True)
+
+    def job(self, name: str) -> RestResource | None:
+        """Return a custom job, None if it does not exist."""
+        return self._rest.get_or_none(self._url(name))
+
+    def list_jobs(self, parent: str, label: str) -> tuple[RestResource, ...]:
+        """Return the custom jobs of a region with a label ("KEY=VALUE")."""
+        pages = self._rest.pages(self._url(parent, "customJobs"), {"filter": f"labels.{label}"})
+        return tuple(item for page in pages for item in page.get("customJobs", ()))
+
+    def cancel_job(self, name: str) -> None:
+        """Start to cancel a custom job."""
+        self._rest.request_json("POST", f"{self._url(name)}:cancel", {}, {})
+
     def create(self, name: str, body: RestResource, progress: ProgressCallback) -> None:
         """Create a resource and wait until it exists; an execution job then runs."""
         self._wait(self.start_creation(name, body), progress)

@@ -7,18 +7,24 @@ from typing import Any
 
 from provision.adapters import files
 from provision.adapters.google.client import GoogleClient
+from provision.adapters.google.custom_jobs import cancel_job, is_listed, start_job
 from provision.adapters.google.errors import CloudError, fatal_error
 from provision.adapters.google.execution_polling import await_execution
+from provision.adapters.google.job_polling import await_job
 from provision.adapters.google.report_polling import PollingClock
 from provision.adapters.google.vertex import VertexApi
 from provision.effects.service import ServiceEffect
 from provision.effects.system import ProgressCallback
 from provision.effects.vertex import (
     AwaitExecution,
+    AwaitJob,
+    CancelJob,
     CreateTemplate,
     DeleteExecution,
     DeleteTemplate,
+    SettleJob,
     StartExecution,
+    StartJob,
     UpdateTemplate,
 )
 
@@ -46,6 +52,15 @@ def perform(
         case AwaitExecution():
             report = await_execution(effect, client, clock, progress)
             files.write(effect.report, report, 0o600)
+        case StartJob():
+            start_job(effect, client, progress)
+        case SettleJob(name, nonce):
+            progress("looking for the job of an interrupted command")
+            is_listed(name, nonce, client)
+        case AwaitJob():
+            await_job(effect, client, clock, progress)
+        case CancelJob():
+            cancel_job(effect, client, progress)
         case DeleteTemplate(name, lineage):
             _delete_own(name, lineage, vertex.get(name), vertex, progress)
         case DeleteExecution(name, lineage):

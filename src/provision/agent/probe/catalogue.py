@@ -30,6 +30,8 @@ STAGES: tuple[Stage, ...] = (
     Stage("driver", "driver and GPUs", 60, "plain"),
     Stage("packages", "installed packages", 120, "plain"),
     Stage("code", "code of the project", 120, "plain"),
+    # Before anything that takes long, so that all machines come to it at nearly the same time.
+    Stage("replicas", "machines of the job", 240, "replicas"),
     Stage("diagnosis", "NVIDIA diagnosis (DCGM)", 300, "diagnosis"),
     Stage("torch", "torch build and numerics", 240, "warm"),
     Stage("loaders", "data loaders", 240, "warm"),

@@ -11,8 +11,10 @@ from typing import Any
 
 from ..core.json_fields import FieldReader
 from ..core.versions import normalize_name
+from .card_facts import CardFacts, Lever, read_card, read_levers
 from .instructions import TENSORFLOW, avx_packages
 from .model import JsonObject, Need, ProbeError, Proof, Tier
+from .replicas import DeclaredReplicas, read_replicas
 
 SCHEMA = "provision.expectations/1"
 PRECISIONS = ("fp32", "tf32", "fp16", "bf16", "fp8")
@@ -62,24 +64,6 @@ class DeclaredTraining:
     strategy: str = "none"
     launcher: str = "auto"
     backend: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class CardFacts:
-    """The vendor's figures of the declared card: bytes, GB/s, dense TFLOP/s by number format."""
-
-    memory_bytes: int
-    bandwidth_gb_s: float | None
-    tflops: dict[str, float]
-    source: str
-
-
-@dataclass(frozen=True, slots=True)
-class Lever:
-    """A change of `training` that saves memory: field to value, and bytes saved on each card."""
-
-    change: JsonObject
-    saves_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +135,8 @@ class Expectations:
     sources: JsonObject = field(default_factory=dict)  # digest and `editable` by package
     training_proof: str = ""
     """The earlier report that has proven the training, which is not run again; "" for none."""
+    replicas: DeclaredReplicas | None = None
+    """The machines of a job; None for the single machine of another kind."""
 
     @property
     def provenance_file(self) -> str:
@@ -197,6 +183,7 @@ class Expectations:
             Need.WORKERS: training.dataloader_workers > 0,
             Need.CODE: self.code is not None,
             Need.COMMAND: self.command is not None,
+            Need.REPLICAS: self.replicas is not None,
             Need.TRAINING: trains,
             Need.STRATEGY: trains and training.strategy != "none",
             Need.ADAPTER: trains and training.method in ("lora", "qlora"),
@@ -278,9 +265,9 @@ def parse_expectations(document: object, where: str = "expectations") -> Expecta
         env=reader.text_map("env"),
         secrets=reader.texts("secrets"),
         training=_training(reader),
-        card=_card(reader),
+        card=read_card(reader),
         estimate_bytes=reader.optional_size("estimate_bytes"),
-        levers=_levers(reader),
+        levers=read_levers(reader),
         simulated=reader.texts("simulated"),
         shared=reader.typed("shared", bool, "true or false"),
         driver_min=reader.optional_text("driver_min"),
@@ -290,6 +277,7 @@ def parse_expectations(document: object, where: str = "expectations") -> Expecta
         command=_command(reader.optional_section("command")),
         sources=reader.mapping("sources"),
         training_proof=reader.text("training_proof"),
+        replicas=read_replicas(reader.optional_section("replicas")),
     )
 
 
@@ -307,6 +295,7 @@ _DEFAULTS: JsonObject = {
     "command": None,
     "sources": {},
     "training_proof": "",
+    "replicas": None,
 }
 """Fields that expectations of earlier versions lack."""
 
@@ -374,27 +363,3 @@ def _command(command: FieldReader | None) -> DeclaredCommand | None:
         command.texts("files"),
         command.optional_text("stdout"),
     )
-
-
-def _card(reader: FieldReader) -> CardFacts | None:
-    card = reader.optional_section("card")
-    if card is None:
-        return None
-    has_bandwidth = card.document.get("bandwidth_gb_s") is not None
-    return CardFacts(
-        int(card.number("memory_bytes")),
-        card.number("bandwidth_gb_s") if has_bandwidth else None,
-        {name: card.number(f"tflops.{name}") for name in card.mapping("tflops")},
-        card.text("source"),
-    )
-
-
-def _levers(reader: FieldReader) -> tuple[Lever, ...]:
-    levers = []
-    for position, row in enumerate(reader.items("levers")):
-        match row:
-            case {"change": dict(change), "saves_bytes": int(saved)} if not isinstance(saved, bool):
-                levers.append(Lever(change, saved))
-            case _:
-                raise reader.error(f"levers[{position}]", "a change and saves_bytes", row)
-    return tuple(levers)

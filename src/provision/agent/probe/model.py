@@ -83,6 +83,7 @@ class Need(str, Enum):
     WORKERS = "workers"
     CODE = "code"
     COMMAND = "command"
+    REPLICAS = "replicas"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import quote
 
 from ..core.redact import replace_unprintable
@@ -17,12 +18,20 @@ from ..core.timed_http import DEFAULT_LIMITS, TimedCall, TimedHandler, TimeLimit
 
 _FLAVOR = {"Metadata-Flavor": "Google"}
 _TRIES = 5
+_NOT_FOUND = 404
 _LATER = (408, 429, 500, 502, 503, 504)
 """Responses that are retried. Source: Cloud Storage documentation, "Retry strategy"."""
 
 
 class ServiceCallFailed(Exception):
-    """A service refused or failed; the text is one line without any token or value."""
+    """A service refused or failed; the text is one line without any token or value.
+
+    `http` is the status of its response, 0 if there was none.
+    """
+
+    def __init__(self, text: str, http: int = 0) -> None:
+        super().__init__(text)
+        self.http = http
 
 
 @dataclass
@@ -63,12 +72,29 @@ class CloudClient:
             raise ServiceCallFailed(f"{address} does not have the announced sha256")
         return content
 
-    def write_object(self, address: str, content: bytes, content_type: str) -> None:
-        """Write an object in one request."""
+    def find_object(self, address: str) -> bytes | None:
+        """Return an object, None if it does not exist."""
+        bucket, name = _split_address(address)
+        url = f"{self.storage_url}/storage/v1/b/{bucket}/o/{name}?alt=media"
+        try:
+            return self._call_authorized("GET", url, f"cannot read {address}")
+        except ServiceCallFailed as error:
+            if error.http == _NOT_FOUND:
+                return None
+            raise
+
+    def write_object(self, address: str, content: bytes, content_type: str) -> dict[str, Any]:
+        """Write an object in one request; return its fields."""
         bucket, name = _split_address(address)
         query = f"uploadType=media&name={name}"
         url = f"{self.storage_url}/upload/storage/v1/b/{bucket}/o?{query}"
-        self._call_authorized("POST", url, f"cannot write {address}", content, content_type)
+        failure = f"cannot write {address}"
+        answer = self._call_authorized("POST", url, failure, content, content_type)
+        try:
+            fields = json.loads(answer or b"{}")
+        except ValueError:
+            fields = {}
+        return fields if isinstance(fields, dict) else {}
 
     def read_secret(self, reference: str) -> str:
         """Return a secret's value (Secret Manager REST, projects.secrets.versions.access)."""
@@ -131,12 +157,12 @@ class CloudClient:
                     return content
             except urllib.error.HTTPError as error:
                 why = f"HTTP {error.code} {_google_message(error)}".strip()
-                may_change = error.code in _LATER
+                may_change, status = error.code in _LATER, error.code
             except (OSError, ValueError) as error:
-                why, may_change = str(getattr(error, "reason", error)), True
+                why, may_change, status = str(getattr(error, "reason", error)), True, 0
             attempt += 1
             if not may_change or attempt == tries:
-                raise ServiceCallFailed(f"{failure}: {why}"[:500])
+                raise ServiceCallFailed(f"{failure}: {why}"[:500], status)
             self.sleep(min(16.0, 2.0 ** (attempt - 1)))
 
 

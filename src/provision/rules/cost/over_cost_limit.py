@@ -5,8 +5,9 @@
 Adds up the hourly on-demand price of the machine type and its GPUs in the region of each zone, and
 compares it with `cost.limit_per_hour`. With `machine_type: auto` it takes the cheapest machine type
 that fits. A machine of Colab Enterprise is assumed to cost 1.2 times as much, which is a warning
-because its price is not certain. It is an error if no zone is within the limit, a warning if some
-are not, and unknown if the tables have no price for the machine in a region.
+because its price is not certain. The machines of a job on demand are assumed to cost 1.15 times as
+much, all of them together. It is an error if no zone is within the limit, a warning if some are
+not, and unknown if the tables have no price for the machine in a region.
 
 ## Why
 
@@ -25,6 +26,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from provision.diagnostics import Severity
+from provision.facts.job_machines import find_job_machines
 from provision.facts.machines import (
     MachineOffer,
     cheapest_offer,
@@ -33,9 +35,11 @@ from provision.facts.machines import (
     region_of,
 )
 from provision.facts.schema_platforms import ColabProperty, MachineType
-from provision.kinds import ColabEnterpriseTarget, WorkbenchTarget
+from provision.facts.schema_vertex import JobProperty
+from provision.kinds import ColabEnterpriseTarget, VertexJobTarget, WorkbenchTarget
 from provision.kinds.base import TargetFacts
-from provision.rules.examples import example_spec
+from provision.kinds.vertex_job import JobCapacity
+from provision.rules.examples import example_job, example_spec
 from provision.rules.rule import Findings, LintContext, Rule, examples, related_at
 from provision.rules.text import format_list
 
@@ -43,7 +47,7 @@ _LIMIT = ("cost", "limit_per_hour")
 
 
 class _Machine(NamedTuple):
-    """The machine of a target: its type, its regions with the field that sets them, its prices.
+    """The machines of a target: type, regions with the field that sets them, prices, their number.
 
     `factor` is the kind's price, as a multiple of Compute Engine's; None is Compute Engine's own.
     """
@@ -53,7 +57,8 @@ class _Machine(NamedTuple):
     regions: tuple[str, ...]
     field: str
     reserved: bool
-    factor: ColabProperty | None = None
+    factor: ColabProperty | JobProperty | None = None
+    machines: int = 1
 
 
 def _check(context: LintContext) -> Findings:
@@ -72,7 +77,7 @@ def _check(context: LintContext) -> Findings:
             severity = None
             why = "The price does not include disks, network traffic or taxes."
             if machine.factor is not None:
-                why = f"{why} {_describe_factor(machine.factor)}"
+                why = f"{why} {_describe_factor(machine)}"
             if len(over) + len(unknown) < len(regions):
                 severity = Severity.WARNING
                 why += " The other zones of this target are within the limit."
@@ -113,6 +118,13 @@ def _list_machines(context: LintContext) -> Iterator[_Machine]:
     for target, enterprise in context.targets_of(ColabEnterpriseTarget):
         regions, reserved = (enterprise.region,), enterprise.reservation is not None
         yield _Machine(target, enterprise.machine_type, regions, "region", reserved, factor)
+    job_factor = context.facts.job_properties["price factor"]
+    for target, job in context.targets_of(VertexJobTarget):
+        if job.capacity == JobCapacity():  # the other prices are not known
+            regions = tuple(dict.fromkeys(job.regions))
+            yield _Machine(
+                target, job.machine_type, regions, "regions", False, job_factor, job.replicas
+            )
 
 
 def _machine_offers(
@@ -125,16 +137,26 @@ def _machine_offers(
     machines: tuple[MachineType, ...] = (machine,) if machine else ()
     if machine_type == "auto" and card:
         machines = find_machines(context.facts, card, count, reserved=priced.reserved)
+    if machine_type == "auto" and isinstance(priced.factor, JobProperty):
+        machines = find_job_machines(context.facts, card, count)
     offers = list_offers(machines, card, count)
     if priced.factor is None:
         return offers
-    value, evidence = float(priced.factor.value), priced.factor.evidence
+    value, evidence = float(priced.factor.value) * priced.machines, priced.factor.evidence
     return tuple(
         offer._replace(dollars=offer.dollars * value, evidence=evidence) for offer in offers
     )
 
 
-def _describe_factor(factor: ColabProperty) -> str:
+def _describe_factor(machine: _Machine) -> str:
+    factor = machine.factor
+    assert factor is not None  # noqa: S101
+    if isinstance(factor, JobProperty):
+        machines = "one machine" if machine.machines == 1 else f"{machine.machines} machines"
+        return (
+            f"This is the price of {machines}; in a job they are assumed to cost {factor.value} "
+            "times Compute Engine, which includes the management fee."
+        )
     return (
         f"Colab Enterprise is assumed to cost {factor.value} times Compute Engine, as its vCPUs "
         "and memory do."
@@ -181,6 +203,8 @@ cost: {{limit_per_hour: {limit}}}
 targets: {{t: {{kind: colab-enterprise, project: my-project, region: us-central1}}}}
 """
 
+_JOB = "cost: {{limit_per_hour: {}}}\ntraining: {{strategy: ddp}}\n"
+
 RULE = Rule(
     id="CST001",
     name="over-cost-limit",
@@ -195,11 +219,14 @@ RULE = Rule(
         example_spec("gpu: T4\ncost: {limit_per_hour: «0.5»}\n", machine_type="n1-standard-4"),
         example_spec("gpu: T4\ncost: {limit_per_hour: «9»}\n", machine_type="n1-standard-8"),
         _ENTERPRISE.format(limit="«0.4»"),
+        example_job(_JOB.format("«1.62»"), replicas="2"),
     ),
     good=examples(
         example_spec("gpu: L4\ncost: {limit_per_hour: 0.86}\n"),
         example_spec("gpu: T4\ncost: {limit_per_hour: 0.54}\n", machine_type="auto"),
         example_spec("gpu: L4\n"),
         _ENTERPRISE.format(limit="0.66"),
+        example_job(_JOB.format("1.63"), replicas="2"),
+        example_job(_JOB.format("0.1"), replicas="2", capacity="{flex_start: 1h}"),
     ),
 )

@@ -18,7 +18,9 @@ Set `strategy: none`, or request more GPUs.
 from __future__ import annotations
 
 from provision.diagnostics import Severity
+from provision.kinds import VertexJobTarget
 from provision.rules.edits import replace_fix
+from provision.rules.examples import example_job
 from provision.rules.rule import Findings, LintContext, Rule, example, examples, related_at
 
 
@@ -28,6 +30,8 @@ def _check(context: LintContext) -> Findings:
     if strategy == "none" or context.resolved is not None:
         return
     if any(device.is_nvidia and device.gpu.count > 1 for device in devices):
+        return
+    if any(job.replicas > 1 for _, job in context.targets_of(VertexJobTarget)):
         return
     device = devices[0]
     devices_text = {"mps": "Apple silicon", "none": "no GPU"}.get(device.gpu.type, "one GPU")
@@ -71,6 +75,7 @@ RULE = Rule(
         ),
     ),
     good=examples(
+        example_job("training: {strategy: ddp}\n", replicas="2"),
         'gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n'
         "training: {strategy: fsdp}\n",
         'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n'

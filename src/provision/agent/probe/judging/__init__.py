@@ -25,6 +25,7 @@ from .multi_gpu import JUDGES as _SEVERAL
 from .numerics import JUDGES as _NUMERICS
 from .packages import JUDGES as _PACKAGES
 from .rehearsal import JUDGES as _REHEARSAL
+from .replicas import JUDGES as _REPLICAS
 from .symptoms import explain_error
 from .torch_build import JUDGES as _TORCH
 from .torch_compile import JUDGES as _COMPILE
@@ -49,6 +50,7 @@ JUDGES: dict[str, Judge] = {
     **_COMPILE,
     **_REHEARSAL,
     **_JOB,
+    **_REPLICAS,
 }
 
 _NOTHING: tuple[Any, ...] = (None, "", [], {})
@@ -111,6 +113,7 @@ def _why_not(check: SelectedCheck, expected: Expectations) -> str:
         Need.WORKERS: "no DataLoader workers are declared",
         Need.CODE: "no code is declared",
         Need.COMMAND: "no command is declared",
+        Need.REPLICAS: "the target is not a job",
     }
     return next(reasons[need] for need in check.check.needs if not expected.meets(need))
 

@@ -36,4 +36,5 @@ _MODULES = {
     "compile": "torch_compile",
     "rehearsal": "rehearsal",
     "command": "command",
+    "replicas": "replicas",
 }

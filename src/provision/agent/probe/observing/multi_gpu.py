@@ -20,6 +20,10 @@ _PATIENCE_S = 60.0
 _GRACE_S = 10.0
 _TAIL = 400
 _MESSAGES = (1 << 30, 4 << 30)
+_ALONE = ("--standalone", "--local-addr=127.0.0.1")
+"""Without an address torchrun resolves the machine's name, which not every machine can
+(pytorch#150532).
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,17 +96,25 @@ def rank_program(backend: str, folder: Path, sizes: Sequence[int]) -> list[str]:
 
 
 def run_with_torchrun(
-    ranks: int, program: Sequence[str], folder: Path, environ: Environ, patience_s: float
+    ranks: int,
+    program: Sequence[str],
+    folder: Path,
+    environ: Environ,
+    patience_s: float,
+    *,
+    options: Sequence[str] = _ALONE,
+    first_rank: int = 0,
 ) -> ProcessGroupRun:
-    """Run a program in several processes with torchrun; end it after `patience_s`."""
-    # Without an address torchrun resolves the machine's name, which not every machine can
-    # (pytorch#150532).
+    """Run a program in several processes with torchrun; end it after `patience_s`.
+
+    `options` tell torchrun where the processes of several machines meet; `first_rank` is then the
+    first one on this machine.
+    """
     command = [
         sys.executable,
         "-m",
         "torch.distributed.run",
-        "--standalone",
-        "--local-addr=127.0.0.1",
+        *options,
         "--nproc_per_node",
         str(ranks),
         *program,
@@ -120,7 +132,10 @@ def run_with_torchrun(
         )
         code = _waited(process, patience_s)
     return ProcessGroupRun(
-        code, tuple(read_rank_reports(folder, ranks)), _tail(log), tuple(read_steps(folder, ranks))
+        code,
+        tuple(read_rank_reports(folder, ranks, first_rank)),
+        _tail(log),
+        tuple(read_steps(folder, ranks, first_rank)),
     )
 
 

@@ -39,6 +39,7 @@ def run_rank(backend: str, folder: Path, sizes: Sequence[int], environ: Environ)
     wrong = count_wrong_sums(rank, ranks, device)
     _note(folder, rank, STEPS[2])
     results = {
+        "world": ranks,
         "wrong": wrong,
         "bus_gb_s": [bus_gb_s(size, _seconds(size, device), ranks) for size in sizes],
     }
@@ -104,13 +105,13 @@ def run_alone(backend: str, scratch: Path) -> int:
         distributed.destroy_process_group()
 
 
-def read_steps(folder: Path, ranks: int) -> list[str | None]:
+def read_steps(folder: Path, ranks: int, first: int = 0) -> list[str | None]:
     """Return the last of `STEPS` that each rank reached; None for a rank without one."""
-    files = [folder / f"{rank}.step" for rank in range(ranks)]
+    files = [folder / f"{rank}.step" for rank in range(first, first + ranks)]
     return [file.read_text(encoding="utf-8") if file.exists() else None for file in files]
 
 
-def read_rank_reports(folder: Path, ranks: int) -> list[JsonObject]:
+def read_rank_reports(folder: Path, ranks: int, first: int = 0) -> list[JsonObject]:
     """Return what the ranks wrote, in their order; those that wrote nothing are left out."""
-    files = [folder / f"{rank}.json" for rank in range(ranks)]
+    files = [folder / f"{rank}.json" for rank in range(first, first + ranks)]
     return [json.loads(file.read_text(encoding="utf-8")) for file in files if file.exists()]

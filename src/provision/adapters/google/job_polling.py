@@ -1,0 +1,208 @@
+"""Follows a custom job to its end, and collects the reports of its replicas from Cloud Storage."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+from provision.adapters import files
+from provision.adapters.google.client import GoogleClient
+from provision.adapters.google.custom_jobs import ENDED, RUN_LABEL, JobUnplaced, state_of
+from provision.adapters.google.report_polling import (
+    MAX_REPORT_BYTES,
+    MAX_STATUS_BYTES,
+    DeviceFailed,
+    PollingClock,
+    ReportTimeout,
+    ReportUnavailable,
+    parse_message,
+)
+from provision.adapters.google.retry import format_duration
+from provision.effects.system import ProgressCallback
+from provision.effects.vertex import AwaitJob
+from provision.sanitize import escape_line, redact
+
+_STOCKOUT = "Resources are insufficient in region"
+"""Vertex AI documentation, Understand the training service, errors."""
+_TEXT_LENGTH = 600
+_MAX_INDEX_BYTES = 1 << 20
+_GOOD = ("verified", "simulated")
+_FOREIGN_HINT = (
+    "someone else may have written to the bucket: check who has write access, then verify again"
+)
+
+
+def await_job(
+    effect: AwaitJob, client: GoogleClient, clock: PollingClock, progress: ProgressCallback
+) -> None:
+    """Write the reports of a job. May block for hours.
+
+    Raises:
+        JobUnplaced: the region did not give the job its machines.
+        ReportTimeout: the job did not end in time; it still runs.
+        DeviceFailed: a replica could not make the environment.
+        ReportUnavailable: the job is gone or cancelled, or not every replica has a report.
+    """
+    _JobFollower(effect, client, clock, progress).follow()
+
+
+class _JobFollower:
+    def __init__(
+        self,
+        effect: AwaitJob,
+        client: GoogleClient,
+        clock: PollingClock,
+        progress: ProgressCallback,
+    ) -> None:
+        self._effect, self._client, self._clock, self._progress = effect, client, clock, progress
+        self._shown: dict[str, str] = {}
+        self._began = self._shown_at = clock.now()
+
+    def follow(self) -> None:
+        effect, clock = self._effect, self._clock
+        while True:
+            job = self._find_job()
+            state = state_of(job)
+            if state in ENDED:
+                self._collect(state, job)
+                return
+            self._show("", f"custom job {_short_name(job)}: {state.lower()}")
+            if state == "RUNNING":
+                self._show_replicas()
+            waited = clock.now() - self._began
+            if state != "RUNNING" and waited >= effect.pending_s:
+                raise JobUnplaced(
+                    f"the job had no machines after {format_duration(effect.pending_s)}",
+                    why=f"it is still {state.lower()}",
+                    hint="use another region, or `capacity: {flex_start: 6h}`",
+                )
+            if waited >= effect.timeout_s:
+                raise ReportTimeout(
+                    "the target was not verified",
+                    why=f"the custom job {_short_name(job)} did not end within "
+                    f"{format_duration(effect.timeout_s)}",
+                    hint="increase max_duration, or use a larger machine",
+                )
+            clock.sleep(clock.interval_s)
+
+    def _find_job(self) -> Mapping[str, Any]:
+        label = f"{RUN_LABEL}={self._effect.nonce}"
+        jobs = self._client.vertex.list_jobs(self._effect.name, label)
+        if not jobs:
+            raise ReportUnavailable(
+                "the target was not verified",
+                why="the custom job was deleted while it was running",
+                hint="run the same command again to start a new job",
+            )
+        return min(jobs, key=lambda job: str(job.get("createTime", "")))
+
+    def _show(self, subject: str, text: str) -> None:
+        """Report what is new, and what lasts from time to time."""
+        now, is_new = self._clock.now(), self._shown.get(subject) != text
+        if not is_new and (subject or now - self._shown_at < self._clock.heartbeat_s):
+            return
+        self._shown[subject], self._shown_at = text, now
+        self._progress(text if is_new else f"still waiting; {text}")
+
+    def _show_replicas(self) -> None:
+        for name in self._effect.replicas:
+            status = self._read_status(name)
+            if status:
+                self._show(name, f"{name}: {_line(str(status.get('p', '')))}")
+
+    def _read_status(self, name: str) -> Mapping[str, Any]:
+        uri = f"{self._effect.folder}{name}/status.json"
+        status = parse_message(self._client.object(uri, MAX_STATUS_BYTES))
+        return status if status.get("n") == self._effect.nonce else {}
+
+    def _collect(self, state: str, job: Mapping[str, Any]) -> None:
+        """Write the reports that the index lists, or raise why there are none."""
+        effect = self._effect
+        rows = self._read_index()
+        if rows is None:
+            raise self._failure(state, str((job.get("error") or {}).get("message", "")))
+        decisive, is_good = b"", True
+        for name in effect.replicas:
+            content, result = self._read_report(name, str(rows[name].get("sha256")))
+            self._progress(f"{name}: {_line(result)}")
+            files.write(effect.reports / f"{name}.json", content, 0o600)
+            # The first report that is not good decides; else that of the primary replica.
+            if not decisive or (is_good and result not in _GOOD):
+                decisive, is_good = content, result in _GOOD
+        files.write(effect.reports / "report.json", decisive, 0o600)
+
+    def _read_index(self) -> dict[str, Mapping[str, Any]] | None:
+        """Return the rows of the job's index by replica; None without a complete one."""
+        effect = self._effect
+        index = parse_message(self._client.object(f"{effect.folder}index.json", _MAX_INDEX_BYTES))
+        listed = index.get("replicas")
+        if index.get("nonce") != effect.nonce or not isinstance(listed, list):
+            return None
+        rows: dict[str, Mapping[str, Any]] = {}
+        for row in listed:
+            if isinstance(row, dict):
+                rows[str(row.get("name"))] = row
+        return rows if set(rows) == set(effect.replicas) else None
+
+    def _read_report(self, name: str, sha256: str) -> tuple[bytes, str]:
+        """Return a report and its verdict."""
+        effect = self._effect
+        content = self._client.object(f"{effect.folder}{name}/report.json", MAX_REPORT_BYTES)
+        if content is None:
+            raise ReportUnavailable(
+                "the target was not verified",
+                why=f"the report of {name} is missing, although the job lists it",
+                hint=_FOREIGN_HINT,
+            )
+        document = parse_message(content, len(content))
+        subject = document.get("subject")
+        is_own = isinstance(subject, dict) and subject.get("nonce") == effect.nonce
+        if not is_own or hashlib.sha256(content).hexdigest() != sha256:
+            raise ReportUnavailable(
+                f"the report of {name} is not the report that the replica wrote",
+                why="its sha256 does not match the listed one, or its nonce does not match this "
+                "run",
+                hint=_FOREIGN_HINT,
+            )
+        verdict = document.get("verdict")
+        return content, str(verdict.get("result")) if isinstance(verdict, dict) else "unknown"
+
+    def _failure(self, state: str, message: str) -> ReportUnavailable | JobUnplaced:
+        """Return the error of a job that ended without an index."""
+        if _STOCKOUT in message or state == "EXPIRED":
+            return JobUnplaced(
+                "the region has no capacity for the job",
+                why=_line(message) or "the job expired before it had its machines",
+                hint="use another region, `capacity: {flex_start: 6h}`, or a reservation",
+            )
+        if state == "CANCELLED":
+            return ReportUnavailable(
+                "the target was not verified",
+                why="the custom job was cancelled, and not by this command",
+                hint="run the same command again to start a new job",
+            )
+        statuses = {name: self._read_status(name) for name in self._effect.replicas}
+        for name, status in statuses.items():
+            text = str(status.get("e", ""))
+            if status.get("s") == "error" and not text.startswith("the replica "):
+                why = f"{name}, in the phase {_line(str(status.get('p', '')))}: {_line(text)}"
+                return DeviceFailed("a machine of the job could not be set up", why=why)
+        silent = [name for name, status in statuses.items() if status.get("s") != "done"]
+        why = f"the job ended as {state.lower()}; no report from {', '.join(silent)}"
+        if text := _line(message.partition("\n")[0]):
+            why += f"\n{text}"
+        return ReportUnavailable(
+            "not every machine of the job wrote its report",
+            why=why,
+            hint="look at the job's logs in Cloud Logging; if its account cannot write to the "
+            "bucket, grant it roles/storage.objectUser on the bucket",
+        )
+
+
+def _short_name(job: Mapping[str, Any]) -> str:
+    return _line(str(job.get("name", "")).rpartition("/")[2])
+
+
+def _line(text: str) -> str:
+    return escape_line(redact(text))[:_TEXT_LENGTH]

@@ -1,0 +1,116 @@
+"""The phases of a replica. A failed verification is a finished run, which is not repeated."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ..workbench.cloud import CloudClient, ServiceCallFailed
+from ..workbench.document import WorkbenchDocument
+from ..workbench.environment import Environment
+from ..workbench.instance import PhaseFailed, WorkbenchInstance
+from ..workbench.machine_setup import wait_for_driver
+from ..workbench.probe_run import ProbeResult, fetch_secrets, run_probe
+from .cluster import ClusterPlace
+from .document import JobDocument
+from .meeting import Meeting, describe_replica
+from .status import ReplicaReporter
+
+_GRACE_S = 300.0
+"""Seconds that the chief waits for the other reports beyond the limit of a verification."""
+
+
+def run_phases(
+    document: JobDocument,
+    place: ClusterPlace,
+    instance: WorkbenchInstance,
+    cloud: CloudClient,
+    reporter: ReplicaReporter,
+) -> int:
+    """Run all phases; return 0, or 1 if one failed. A failed verification is a finished run."""
+    meeting = Meeting(cloud, document.folder, document.setup.nonce, place)
+    try:
+        proof = _phases(document, instance, meeting, reporter)
+        reporter.begin_phase("report")
+        cloud.write_object(reporter.document.report, proof.report, "application/json")
+        reporter.log_line(f"verdict {proof.verdict}")
+        reporter.finish(proof.verdict, hashlib.sha256(proof.report).hexdigest())
+        if place.rank == 0:
+            # The end of the primary replica ends the job, and with it the other replicas.
+            limit_s = float(document.setup.expectations.get("timeout_s", 1800)) + _GRACE_S
+            meeting.write_index(meeting.await_ends(limit_s, reporter.log_line))
+    except (PhaseFailed, ServiceCallFailed) as error:
+        why = str(error)
+    except Exception as error:  # noqa: BLE001
+        why = f"internal error: {type(error).__name__}: {error}"
+    else:
+        return 0
+    reporter.fail(why)
+    return 1
+
+
+def _phases(
+    document: JobDocument,
+    instance: WorkbenchInstance,
+    meeting: Meeting,
+    reporter: ReplicaReporter,
+) -> ProbeResult:
+    setup, cloud, place = reporter.document, meeting.cloud, meeting.place
+    reporter.begin_phase("start")
+    offset = meeting.measure_clock()
+    for name, file in (("installer.pyz", setup.installer), ("probe.pyz", setup.probe)):
+        (instance.work / name).write_bytes(cloud.read_object(file.address, file.sha256))
+    if setup.gpu is not None:
+        reporter.begin_phase("driver")
+        reporter.log_line(f"driver: {wait_for_driver(setup, instance)}")
+    environment = Environment(setup, instance)
+    _create_environment(environment, reporter)
+    _create_folders(setup)
+    reporter.begin_phase("rendezvous")
+    meeting.write_report(describe_replica(environment, place, offset))
+    reports = meeting.await_reports(document.join_timeout_s, reporter.log_line)
+    reporter.begin_phase("verify")
+    secrets = fetch_secrets(setup, cloud, instance)
+    expectations = {**setup.expectations, "replicas": _describe_others(setup, place, reports)}
+    verified = replace(setup, expectations=expectations)
+    return run_probe(Environment(verified, instance), secrets, list(setup.simulated))
+
+
+def _create_environment(environment: Environment, reporter: ReplicaReporter) -> None:
+    reporter.begin_phase("python")
+    uv = environment.find_uv()
+    python = environment.find_python(uv)
+    reporter.log_line(f"uv {uv}, python {python}")
+    reporter.begin_phase("packages")
+    counts = environment.create(uv, python, lambda _: None)
+    shown = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()) if count)
+    reporter.log_line(f"packages: {shown or 'none'}")
+
+
+def _create_folders(setup: WorkbenchDocument) -> None:
+    """Make the declared folders; the probe reports those that cannot be written."""
+    for path in setup.paths.values():
+        try:
+            os.makedirs(Path(path), exist_ok=True)
+        except OSError:
+            continue
+
+
+def _describe_others(
+    setup: WorkbenchDocument, place: ClusterPlace, reports: list[dict[str, Any]]
+) -> dict[str, Any]:
+    declared = setup.expectations.get("replicas")
+    return {
+        **(declared if isinstance(declared, dict) else {}),
+        "names": list(place.names),
+        "reports": reports,
+        "rendezvous": {
+            "rank": place.rank,
+            "chief": place.chief,
+            "port": place.port,
+            "address": place.address,
+        },
+    }

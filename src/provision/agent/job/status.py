@@ -1,0 +1,66 @@
+"""Reports the progress of a replica: a status object in the bucket for each phase, and a log."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass, field
+
+from ..workbench.cloud import CloudClient, ServiceCallFailed
+from ..workbench.document import WorkbenchDocument
+from ..workbench.status import SecretRedactor
+
+_LONGEST_LINE, _MOST_LINES = 300, 2000
+
+
+@dataclass
+class ReplicaReporter:
+    """Reports the phases of one replica; without access to the bucket, only its output does."""
+
+    document: WorkbenchDocument
+    cloud: CloudClient
+    redactor: SecretRedactor
+    phase: str = "start"
+    lines: list[str] = field(default_factory=list)
+
+    def begin_phase(self, phase: str) -> None:
+        """Report that a phase begins."""
+        self.phase = phase
+        self.log_line(f"phase {phase}")
+        try:
+            self._write_status("running")
+        except ServiceCallFailed as error:
+            self.log_line(str(error))
+
+    def log_line(self, line: str) -> None:
+        """Print a line, redacted and cut, and keep it for the log."""
+        text = self._shorten(line)
+        print(f"provision: {text}", flush=True)
+        self.lines = [*self.lines, text][-_MOST_LINES:]
+
+    def finish(self, verdict: str, report_sha256: str) -> None:
+        """Report that the replica has its verdict. Raises ServiceCallFailed."""
+        self._send_log()
+        self._write_status("done", v=verdict, sha256=report_sha256)
+
+    def fail(self, why: str) -> None:
+        """Report an error with its reason."""
+        for line in why.splitlines()[:20]:
+            self.log_line(line)
+        try:
+            self._send_log()
+            self._write_status("error", e=self._shorten(why))
+        except ServiceCallFailed as error:
+            print(f"provision: {self._shorten(str(error))}", file=sys.stderr, flush=True)
+
+    def _send_log(self) -> None:
+        text = "\n".join(self.lines) + "\n"
+        self.cloud.write_object(self.document.log, text.encode(), "text/plain; charset=utf-8")
+
+    def _write_status(self, state: str, **more: str) -> None:
+        status = {"n": self.document.nonce, "s": state, "p": self.phase, **more}
+        content = json.dumps(status, sort_keys=True).encode() + b"\n"
+        self.cloud.write_object(self.document.status, content, "application/json")
+
+    def _shorten(self, text: str) -> str:
+        return self.redactor.clean(text).replace("\n", " ")[:_LONGEST_LINE]

@@ -1,0 +1,144 @@
+"""Judges the machines of a job against each other."""
+
+from __future__ import annotations
+
+from ..checks.replicas import CLOCKS_DIFFER
+from ..model import Judgement
+from .judgement import JudgeInput, fails, format_bytes, passes, unknown
+from .symptoms import explain_error
+
+_PORT_FIX = (
+    "check that the machines reach each other on the port of the rendezvous; look at the "
+    "replicas' logs in Cloud Logging"
+)
+
+
+def _count(given: JudgeInput) -> int:
+    declared = given.expected.replicas
+    return 0 if declared is None else declared.count
+
+
+def _machines(count: int) -> str:
+    return "the machine is" if count == 1 else f"all {count} machines are"
+
+
+def _presence(given: JudgeInput) -> Judgement:
+    expected, names = _count(given), given["replicas.names"]
+    if not names:
+        return unknown("the probe does not run in a job", expected)
+    observed = given["replicas.count"]
+    if observed == expected == len(set(names)):
+        return passes(f"{_machines(expected)} there", expected, observed)
+    declared = given.expected.replicas
+    missing = sorted(set(declared.names if declared else ()) - set(names))
+    which = f": {', '.join(missing)} did not report" if missing else ""
+    return fails(
+        f"{len(set(names))} of {expected} machines are there{which}",
+        expected,
+        len(set(names)),
+        "a machine did not start, or could not write to the bucket",
+        "look at the logs of the missing machine in Cloud Logging, and run it again",
+    )
+
+
+def _sums(given: JudgeInput) -> Judgement:
+    own = given.expected.gpu_count or 1
+    world = _count(given) * own
+    observed = given["replicas.sums_ranks"]
+    if observed is None:
+        return unknown("the probe does not run in a job", world)
+    code, tail = given["replicas.sums_exit"], given.get("_replicas.tail") or ""
+    if code is None or code or observed != own:
+        how = "hangs" if code is None else f"ended with exit code {code}"
+        cause, fix = explain_error(tail)
+        return fails(
+            f"an all-reduce across {_count(given)} machines {how}: {observed} of {own} processes "
+            f"here finished.{f' They printed: {tail}' if tail else ''}",
+            own,
+            observed,
+            cause or "the machines do not reach each other, or a process ended",
+            fix or _PORT_FIX,
+        )
+    if given["replicas.sums_world"] != [world]:
+        return fails(
+            f"the processes form a group of {_to_text(given['replicas.sums_world'])}, expected "
+            f"{world}",
+            world,
+            given["replicas.sums_world"],
+            "the machines met in more than one group",
+            _PORT_FIX,
+        )
+    wrong = given["replicas.sums_wrong"]
+    if wrong:
+        return fails(
+            f"{wrong} all-reduce results across {_count(given)} machines are wrong",
+            0,
+            wrong,
+            "the network or a machine is faulty, or a process took part twice",
+            "run it again on other machines",
+        )
+    return passes(
+        f"all-reduce results of {world} processes on {_count(given)} machines are exact "
+        f"({given['replicas.backend']})",
+        0,
+        0,
+    )
+
+
+def _identity(given: JudgeInput) -> Judgement:
+    if not given["replicas.compared"]:
+        return unknown("the probe does not run in a job")
+    differences = given["replicas.differences"]
+    if not differences:
+        return passes("environment, driver and GPUs are the same", "the same", "the same")
+    key, values = next(iter(differences.items()))
+    shown = ", ".join(f"{name}: {_to_text(value)}" for name, value in sorted(values.items()))
+    more = f" (and {len(differences) - 1} more)" if len(differences) > 1 else ""
+    return fails(
+        f"the machines differ in {key}{more}: {shown}"[:600],
+        "the same",
+        sorted(differences),
+        "the machines have different images, drivers or packages",
+        "run it again; if the driver differs, use another region or machine type",
+    )
+
+
+def _to_text(value: object) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "none"
+    return "unknown" if value is None else str(value)
+
+
+def _clocks(given: JudgeInput) -> Judgement:
+    spread = given["replicas.clock_spread_s"]
+    if spread is None:
+        return unknown("not every machine reported its clock")
+    if spread > CLOCKS_DIFFER.value:
+        return fails(
+            f"the clocks of the machines differ by {spread:.1f} s",
+            CLOCKS_DIFFER.value,
+            spread,
+            "a machine's clock is not synchronized",
+            "run it again on other machines",
+        )
+    sizes = given["replicas.shm_bytes"]
+    required = given.expected.requires.shm_bytes
+    known = {name: size for name, size in sizes.items() if isinstance(size, int)}
+    short = sorted(name for name in sizes if known.get(name, 0) < (required or 0))
+    if required and short:
+        return fails(
+            f"/dev/shm of {', '.join(short)} is smaller than {format_bytes(required)}",
+            required,
+            min(known.values(), default=0),
+            "Vertex AI sets the size of /dev/shm, and no field changes it",
+            "lower `requires.shm`, and use fewer DataLoader workers",
+        )
+    shown = format_bytes(min(known.values())) if known else "unknown"
+    return passes(
+        f"clocks differ by {spread:.2f} s; /dev/shm is {shown} or more",
+        CLOCKS_DIFFER.value,
+        round(spread, 3),
+    )
+
+
+JUDGES = {"G01": _presence, "G02": _sums, "G06": _identity, "G08": _clocks}

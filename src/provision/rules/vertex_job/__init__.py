@@ -1,0 +1,1 @@
+"""Rules for custom jobs of Vertex AI."""

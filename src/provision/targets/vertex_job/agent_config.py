@@ -1,0 +1,112 @@
+"""Document and programs of a job. Secrets are references only."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import PurePosixPath
+from typing import Any, NamedTuple
+
+from provision.lock import digest_of
+from provision.targets.context import TargetContext
+from provision.targets.install_request import build_install_request
+from provision.targets.pinned_uv import read_pinned_uv
+from provision.targets.vertex_job.resource_names import JobNames
+from provision.verification import device_files
+
+SCHEMA, _SETUP_SCHEMA = "provision.agent.job/1", "provision.agent.workbench/1"
+_HOME = PurePosixPath("/root/.provision")
+_JOIN_TIMEOUT_S = 1800
+"""Seconds that a replica waits for the others, whose machines may come later. Our choice."""
+
+
+class JobProgram(NamedTuple):
+    """A program of the replicas: its file name, which has its digest, and its bytes."""
+
+    file: str
+    content: bytes
+
+    @property
+    def sha256(self) -> str:
+        """The digest of its bytes, in hexadecimal digits."""
+        return hashlib.sha256(self.content).hexdigest()
+
+
+def get_prefix(context: TargetContext) -> PurePosixPath:
+    """Return the environment's path in a container: one folder for each digest."""
+    return _HOME / "envs" / context.environment.digest.removeprefix("sha256:")[:12]
+
+
+def build_programs() -> dict[str, JobProgram]:
+    """Return what a replica downloads, by name."""
+    contents = {
+        "device": device_files.job_zipapp(),
+        "installer": device_files.installer_zipapp(),
+        "probe": device_files.probe_zipapp(),
+    }
+    return {
+        name: JobProgram(f"{name}-{hashlib.sha256(content).hexdigest()[:12]}.pyz", content)
+        for name, content in contents.items()
+    }
+
+
+def digest_of_programs(programs: dict[str, JobProgram]) -> str:
+    """Return the digest of all programs."""
+    return digest_of({name: program.sha256 for name, program in programs.items()})
+
+
+def list_objects(folder: str, programs: dict[str, JobProgram]) -> tuple[tuple[str, bytes], ...]:
+    """Return the objects of the programs below a folder of a region."""
+    return tuple((f"{folder}programs/{item.file}", item.content) for item in programs.values())
+
+
+def build_job_config(
+    context: TargetContext,
+    names: JobNames,
+    region: str,
+    nonce: str,
+    programs: dict[str, JobProgram],
+) -> bytes:
+    """Return the document of one run in a region."""
+    spec, run = context.spec, names.run_folder(region, nonce)
+    simulated = list(context.sandbox_sources.simulated) if context.sandbox_sources else []
+    setup: dict[str, Any] = {
+        "schema": _SETUP_SCHEMA,
+        "nonce": nonce,
+        "digest": context.environment.digest,
+        "python": context.lock.python,
+        "install": build_install_request(context, "own"),
+        "env": dict(spec.env),
+        "paths": dict(spec.paths),
+        "secrets": {
+            name: reference.secret for name, reference in spec.secrets.items() if reference.secret
+        },
+        "system_packages": [],
+        "gpu": None,
+        "kernel": None,
+        "simulated": simulated,
+        "expectations": {**context.expectations(get_prefix(context)), "nonce": nonce},
+        "uv": read_pinned_uv(),
+        "fetch": {
+            name: {
+                "uri": f"{names.folders[region]}programs/{programs[name].file}",
+                "sha256": programs[name].sha256,
+            }
+            for name in ("installer", "probe")
+        },
+        "report": {
+            "report": f"{run}report.json",
+            "log": f"{run}log.txt",
+            "status": f"{run}status.json",
+        },
+    }
+    gpu = context.effective_spec.gpu
+    if not gpu.is_none:
+        setup["gpu"] = {"type": gpu.type, "count": gpu.count}
+    document = {
+        "schema": SCHEMA,
+        "folder": run,
+        "join_timeout_s": _JOIN_TIMEOUT_S,
+        "setup": setup,
+    }
+    return (json.dumps(document, indent=1, sort_keys=True) + "\n").encode()

@@ -1,0 +1,240 @@
+"""Driver of custom jobs of Vertex AI: nothing stays but objects; a job verifies all machines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from pathlib import Path
+
+from provision.adapters.google.custom_jobs import state_of
+from provision.effects.system import Reader, System
+from provision.effects.vertex import SettleJob
+from provision.errors import Refused
+from provision.kinds.base import Refusal
+from provision.plan import REQUESTED_AT, Action, Intent, Operation
+from provision.spec import Spec
+from provision.state import Ledger, State, to_folder_name
+from provision.target_facts import find_target_refusals
+from provision.targets.base import Driver, Journal, Pending, ProbeEvidence, VerifyOptions
+from provision.targets.bucket_location import refuse_bucket
+from provision.targets.capabilities import OrphanList
+from provision.targets.context import Interpreter, TargetContext, refuse_untestable_gpu
+from provision.targets.stored_verdict import VerificationRecord
+from provision.targets.summary import ResourceSummary, TargetCondition, TargetSummary
+from provision.targets.vertex_job.agent_config import get_prefix
+from provision.targets.vertex_job.observation import JobObservation, observe_job
+from provision.targets.vertex_job.orphans import list_orphan_jobs
+from provision.targets.vertex_job.planning import plan_programs, plan_removals
+from provision.targets.vertex_job.records import JobRecord, ProgramsRecord, read_job_intent
+from provision.targets.vertex_job.resource_names import (
+    RUN_LABEL,
+    build_job_names,
+    get_job_target,
+)
+from provision.targets.vertex_job.verification import (
+    await_job_reports,
+    describe_running,
+    find_unreported_job,
+    reason_for_new_job,
+    verify_by_job,
+)
+from provision.targets.workbench.resource_names import LINEAGE_LABEL
+
+_LISTED_S = 90
+"""Seconds after its request until which a job may not be listed yet. Our choice."""
+_USE = "the machines exist only while a job runs"
+
+
+class VertexJobDriver(Driver[JobObservation]):
+    """Custom jobs of Vertex AI."""
+
+    platform = "linux-x86_64"
+    destroys_from_elsewhere = True
+    sandbox_note = "Google Cloud: services on this machine, the job's machines: processes of it"
+
+    def owns(self, part: str) -> bool:
+        """Return whether a part records the programs of a job, or a job."""
+        return part in (ProgramsRecord.part, JobRecord.part)
+
+    def observe(self, context: TargetContext, ledger: Ledger, reader: Reader) -> JobObservation:
+        """Return what is recorded, and the machines and buckets of the job."""
+        return observe_job(context, ledger, reader)
+
+    def refusals(self, context: TargetContext, observed: JobObservation) -> tuple[Refusal, ...]:
+        """Return the fields that a job does not support, and buckets that it cannot use."""
+        return tuple(_find_refusals(context, observed))
+
+    def plan(self, context: TargetContext, observed: JobObservation) -> tuple[Action, ...]:
+        """Return the action on the programs; the job itself belongs to the verification."""
+        return (plan_programs(context, observed),)
+
+    def destroy(self, address: str, folder: Path, ledger: Ledger) -> tuple[Action, ...]:
+        """Return the end of the job, and the deletion of its objects and reports."""
+        return tuple(plan_removals(address, folder, ledger))
+
+    def require_destroyable(self, intents: Sequence[Intent], system: System) -> None:
+        """Wait until the job of an interrupted command would be listed."""
+        for intent in intents:
+            _settle(intent, system)
+
+    def recover(
+        self,
+        intent: Intent,
+        journal: Journal,
+        *,
+        planned: bool = False,  # noqa: ARG002
+        still_running: tuple[str, ...] = (),  # noqa: ARG002
+    ) -> None:
+        """Record the job that an interrupted run started, unless it was cancelled.
+
+        `orphans` lists one that appears later.
+        """
+        if intent.part == JobRecord.part:
+            record = read_job_intent(intent, (f"reports/{to_folder_name(intent.address)}",))
+            _settle(intent, journal.system)
+            label = f"{RUN_LABEL}={record.nonce}"
+            jobs = journal.system.cloud().jobs(record.project, record.region, label)
+            own = [
+                job for job in jobs if job.get("labels", {}).get(LINEAGE_LABEL) == record.lineage
+            ]
+            if any(state_of(job) != "CANCELLED" for job in own):
+                journal.record(intent.address, intent.part, record.to_json())
+        journal.close_intent(intent)
+
+    def voids_verdict(self, action: Action, state: State) -> bool:  # noqa: ARG002
+        """Return False: the programs do not change what a job verifies."""
+        return False
+
+    def verification_location(self, context: TargetContext) -> str:
+        """Return where the probe runs."""
+        target = get_job_target(context)
+        machines = "one machine" if target.replicas == 1 else f"{target.replicas} machines"
+        return f"by a custom job on {machines}, at most {target.max_duration}"
+
+    def reason_for_missing_report(
+        self,
+        context: TargetContext,
+        stored: VerificationRecord,
+        state: State,
+        reader: Reader,  # noqa: ARG002
+    ) -> str:
+        """Return why the last job has no verdict; "" when the stored one is of that job."""
+        if reason := reason_for_new_job(context, state):
+            return reason
+        record = JobRecord.find(state, context.address)
+        is_reported = record is not None and stored.nonce == record.nonce
+        return "" if is_reported else "its job has not reported yet"
+
+    def require_verifiable(
+        self,
+        context: TargetContext,
+        ledger: Ledger,
+        reader: Reader,
+        only: tuple[str, ...],
+    ) -> None:
+        """Check that the programs are in the bucket."""
+        super().require_verifiable(context, ledger, reader, only)
+        if ProgramsRecord.find(ledger.state, context.address) is None:
+            raise Refused(
+                f"nothing is recorded for {context.address}",
+                hint=f"create it with `{context.command('apply')}`",
+            )
+
+    def verify(
+        self, context: TargetContext, journal: Journal, options: VerifyOptions
+    ) -> ProbeEvidence | Pending:
+        """Run a job on all machines, and wait for their reports."""
+        return verify_by_job(self, context, journal, options)
+
+    def attach(self, context: TargetContext, journal: Journal) -> ProbeEvidence:
+        """Wait for the reports of the recorded job."""
+        return await_job_reports(self, context, journal)
+
+    def running_notice(self, context: TargetContext, ledger: Ledger) -> str:
+        """Return the notice about a job that may still run."""
+        record = find_unreported_job(context, ledger.state)
+        return describe_running(context, record) if record is not None else ""
+
+    def condition(self, context: TargetContext, ledger: Ledger, reader: Reader) -> TargetCondition:
+        """Return the condition of the programs."""
+        location = self.location(context.address, context.folder, ledger.state)
+        if location is None:
+            begun = ledger.find_interrupted(context.address)
+            return TargetCondition("incomplete" if begun else "absent", "")
+        (action,) = self.plan(context, self.observe(context, ledger, reader))
+        is_current = action.operation is Operation.KEEP
+        return TargetCondition("current" if is_current else "outdated", location)
+
+    def location(self, address: str, folder: Path, state: State) -> str | None:  # noqa: ARG002
+        """Return the region of the last job, or the regions of the target."""
+        record = ProgramsRecord.find(state, address)
+        job = JobRecord.find(state, address)
+        if record is None:
+            return None
+        return job.region if job is not None else ", ".join(record.regions)
+
+    def summarize(
+        self,
+        context: TargetContext,
+        state: State,
+        reader: Reader,  # noqa: ARG002
+        actions: Sequence[Action],  # noqa: ARG002
+    ) -> TargetSummary:
+        """Return the jobs of the target, and whether one may still run."""
+        record = ProgramsRecord.find(state, context.address)
+        if record is None:
+            return TargetSummary()
+        use = _USE
+        if find_unreported_job(context, state) is not None:
+            use = f"a job is running; wait for its reports: {context.command('attach')}"
+        name, regions = build_job_names(context, record.lineage).name, ", ".join(record.regions)
+        return TargetSummary(resource=ResourceSummary("custom jobs", name, regions, use))
+
+    def explain_use(self) -> str:
+        """Return that nothing runs between jobs."""
+        return _USE
+
+    def refuse_program(self, context: TargetContext) -> Refusal:
+        """Return that programs cannot be started as jobs yet."""
+        return Refusal(
+            (),
+            f"{context.address} is a custom job, and running programs as jobs is not supported yet",
+            "start your program with torchrun in a job that you create yourself",
+        )
+
+    def list_orphans(
+        self, ledgers: Sequence[tuple[Spec, Ledger]], reader: Reader
+    ) -> OrphanList | None:
+        """Return the labelled jobs that run and that none of the ledgers tracks."""
+        return list_orphan_jobs(ledgers, reader)
+
+    def get_interpreter(self, context: TargetContext) -> Interpreter:
+        """Return where programs run in a container."""
+        prefix = Path(get_prefix(context))
+        return Interpreter(prefix / "bin/python", prefix, prefix)
+
+
+def _settle(intent: Intent, system: System) -> None:
+    """Wait until a job that was requested a moment ago would be listed."""
+    requested = intent.details.get(REQUESTED_AT, "")
+    if intent.part != JobRecord.part or not requested:
+        return
+    now = datetime.fromisoformat(system.now())
+    if abs((now - datetime.fromisoformat(requested)).total_seconds()) < _LISTED_S:
+        record = read_job_intent(intent)
+        system.perform(SettleJob(record.parent, record.nonce), lambda _: None)
+
+
+def _find_refusals(context: TargetContext, observed: JobObservation) -> Iterator[Refusal]:
+    own = ("targets", context.target)
+    yield from find_target_refusals(context.spec, context.target, observed.facts)
+    yield from refuse_untestable_gpu(context)
+    if not observed.machine_type:
+        gpu = "" if context.spec.gpu.is_none else f" with {context.spec.gpu}"
+        yield Refusal(
+            (*own, "machine_type"),
+            f"no machine type of jobs{gpu} has the required memory",
+            "set `machine_type`, or lower the requirements",
+        )
+    for region, bucket in observed.buckets.items():
+        yield from refuse_bucket(bucket, region, (*own, "bucket"))

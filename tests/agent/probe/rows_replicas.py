@@ -1,0 +1,74 @@
+"""Cases of judging the machines of a job."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.agent.probe.rows import CPU, GIB, L4, Row
+
+NAMES = ["workerpool0-0", "workerpool1-0"]
+JOB = {
+    "count": 2,
+    "names": NAMES,
+    "reports": [{"name": name} for name in NAMES],
+    "rendezvous": {"rank": 0, "chief": "chief", "port": 3333, "address": "10.0.0.1"},
+}
+TWO: dict[str, Any] = {**CPU, "replicas": JOB}
+TWO_L4: dict[str, Any] = {**L4, "gpu": {"type": "L4", "count": 2}, "replicas": JOB}
+LARGE_SHM = {**TWO, "requires__shm_bytes": GIB}
+THERE = {"replicas.count": 2, "replicas.names": NAMES}
+SUMS = {
+    "replicas.sums_wrong": 0,
+    "replicas.sums_ranks": 1,
+    "replicas.sums_world": [2],
+    "replicas.sums_exit": 0,
+    "replicas.backend": "gloo",
+}
+CLOCKS = {
+    "replicas.clock_spread_s": 0.02,
+    "replicas.shm_bytes": {"workerpool0-0": 2 * GIB, "workerpool1-0": 2 * GIB},
+}
+SMALL = {**CLOCKS, "replicas.shm_bytes": {"workerpool0-0": 2 * GIB, "workerpool1-0": 2**26}}
+SAME = {"replicas.differences": {}, "replicas.compared": 2}
+DRIVERS = {"driver": {"workerpool0-0": ["580.82.07"], "workerpool1-0": ["570.10"]}}
+NOBODY = {"replicas.count": 0, "replicas.names": []}
+
+OF_REPLICAS = [
+    Row("G01", "pass", THERE, TWO, "all 2 machines are there"),
+    Row(
+        "G01",
+        "fail",
+        {"replicas.count": 1, "replicas.names": NAMES[:1]},
+        TWO,
+        "1 of 2 machines are there: workerpool1-0 did not report",
+    ),
+    Row(
+        "G01",
+        "fail",
+        {"replicas.count": 2, "replicas.names": [NAMES[0], NAMES[0]]},
+        TWO,
+        "1 of 2 machines are there",
+    ),
+    Row("G01", "unknown", NOBODY, {**CPU, "replicas": {"count": 2}}, "does not run in a job"),
+    Row("G02", "pass", SUMS, TWO, "all-reduce results of 2 processes on 2 machines are exact"),
+    Row("G02", "fail", {**SUMS, "replicas.sums_wrong": 7}, TWO, "7 all-reduce results across 2"),
+    Row("G02", "fail", {**SUMS, "replicas.sums_world": [1]}, TWO, "expected 2"),
+    Row(
+        "G02",
+        "fail",
+        {**SUMS, "replicas.sums_ranks": 0, "replicas.sums_exit": None},
+        TWO,
+        "across 2 machines hangs: 0 of 1 processes here finished",
+    ),
+    Row("G02", "fail", {**SUMS, "replicas.sums_exit": 1}, TWO, "ended with exit code 1"),
+    Row("G02", "fail", SUMS, TWO_L4, "1 of 2 processes here finished"),
+    Row("G02", "unknown", {"replicas.sums_ranks": None}, TWO, "does not run in a job"),
+    Row("G06", "pass", SAME, TWO, "environment, driver and GPUs are the same"),
+    Row("G06", "fail", {**SAME, "replicas.differences": DRIVERS}, TWO, "differ in driver"),
+    Row("G06", "unknown", {**SAME, "replicas.compared": 0}, TWO, "does not run in a job"),
+    Row("G08", "pass", CLOCKS, TWO, "clocks differ by 0.02 s; /dev/shm is 2 GiB or more"),
+    Row("G08", "fail", {**CLOCKS, "replicas.clock_spread_s": 3.5}, TWO, "differ by 3.5 s"),
+    Row("G08", "pass", SMALL, TWO, "/dev/shm is 64 MiB or more"),
+    Row("G08", "fail", SMALL, LARGE_SHM, "/dev/shm of workerpool1-0 is smaller than 1 GiB"),
+    Row("G08", "unknown", {**CLOCKS, "replicas.clock_spread_s": None}, TWO, "not every machine"),
+]
