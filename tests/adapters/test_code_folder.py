@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from provision.adapters import code_folder
-from provision.adapters.code_folder import is_excluded, read_code
+from provision.adapters import code_selection
+from provision.adapters.code_folder import read_code
+from provision.adapters.code_selection import is_excluded
 from provision.effects.code import CodeTree
 
 IDENTITY = ("-c", "user.name=a", "-c", "user.email=a@example.com")
@@ -166,7 +167,7 @@ def test_pointers_of_lfs_and_submodules_are_named(repository: Path, tmp_path: Pa
 
 def test_too_much_code_is_refused_with_what_is_large(repository: Path) -> None:
     with (repository / "big.bin").open("wb") as file:
-        file.truncate(code_folder.MAX_BYTES + 1)
+        file.truncate(code_selection.MAX_BYTES + 1)
     git(repository, "add", "train.py")
     (repository / ".git/info/attributes").write_text("* -text\n")
     git(repository, "update-index", "--add", "--cacheinfo", "100644", "0" * 39 + "1", "big.bin")
