@@ -127,11 +127,18 @@ def test_files_that_look_like_secrets_are_named_and_left_out(repository: Path) -
 
 
 def test_what_render_wrote_is_left_out(repository: Path) -> None:
-    write(
-        repository, **{"spec.colab.py": "# Written by `provision render`.\n", "own.ipynb": "{}\n"}
-    )
+    own = {
+        "spec.colab.py": "# Written by `provision render`.\n",
+        "spec.payload": "PK document.json\n",
+        "own.ipynb": "{}\n",
+    }
+    write(repository, **own)
     git(repository, "add", ".")
-    assert paths(read(repository)) == ["own.ipynb", "pkg/model.py", "train.py"]
+    git(repository, "commit", "-qm", "two")
+    write(repository, **{"spec.colab.py": "# Written by `provision render`, later.\n"})
+    code = read(repository)
+    assert paths(code) == ["own.ipynb", "pkg/model.py", "train.py"]
+    assert (code.changed, code.manifest.dirty) == ((), False)
 
 
 def test_links_inside_are_kept_and_links_out_are_refused(repository: Path) -> None:

@@ -49,6 +49,7 @@ _SECRET_FILES = (
 _SECRET_SAMPLES = ("*.example", "*.sample", "*.template", "*.dist")
 """Files that show the form of such a file, without values."""
 _RENDERED_NAMES = (".colab.py", ".ipynb")
+_PAYLOAD_NAME, _PAYLOAD_MEMBER = ".payload", b"document.json"
 _RENDERED_MARK = b"Written by `provision render`"
 """In a rendered cell and notebook, which contain the code themselves."""
 OR_EXCLUDE = ", or add it to `code.exclude`"
@@ -105,12 +106,14 @@ def select_code(
         kept = []
     files: list[CodeFile] = []
     contents: dict[str, bytes] = {}
+    rendered = set[str]()
     for item in source.read([path for path in kept if path in sizes or REPLACEMENT in path]):
         if isinstance(item, CodeProblem):
             problems.append(item)
             continue
         file, content = item
-        if file.path.endswith(_RENDERED_NAMES) and _RENDERED_MARK in content:
+        if _is_rendered(file.path, content):
+            rendered.add(file.path)
             continue
         problems += _content_problems(file, content, source.pointer_hint)
         files.append(file)
@@ -118,7 +121,8 @@ def select_code(
     if not files and not problems:
         hint = "add files to git, or use a different folder"
         problems.append(CodeProblem(f"{name or folder} contains no files", hint))
-    changed = [path for path in listing.changed if not is_excluded(path, exclude)]
+    own = (path for path in listing.changed if path not in rendered)
+    changed = [path for path in own if not is_excluded(path, exclude)]
     made = (*exclude, *IGNORED_FOLDERS, *IGNORED_FILES)
     left_out = [path for path in listing.untracked if not is_excluded(path, made)]
     return CodeTree(
@@ -163,6 +167,13 @@ def _submodule_problems(listing: Listing, exclude: Sequence[str]) -> Iterator[Co
                 "repository",
                 f"copy the files you need from it into the repository{OR_EXCLUDE}",
             )
+
+
+def _is_rendered(path: str, content: bytes) -> bool:
+    """Return whether `provision render` wrote a file, which contains the code itself."""
+    if path.endswith(_PAYLOAD_NAME):
+        return content.startswith(b"PK") and _PAYLOAD_MEMBER in content
+    return path.endswith(_RENDERED_NAMES) and _RENDERED_MARK in content
 
 
 def _is_secret_name(path: str) -> bool:
