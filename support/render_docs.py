@@ -92,7 +92,8 @@ TargetTraining:
   dataloader_workers: 2, data: {in_memory: 1GiB}, arguments: {warmup_steps: 1}}
 TrainingData: {in_memory: 8GiB}
 Cost: {limit_per_hour: 3.0}
-Code: {path: src, exclude: [data, "*.log"]}
+Code: {path: src, exclude: [data, "*.log"], git: "https://github.com/our-team/jobs", rev: v1.4,
+  subdirectory: train, clone: false}
 Verify: {tier: quick, timeout: 30m, command: [python, train.py, --max_steps, "2"],
   expect: {files: [model.txt]}}
 Expect: {exit: 0, files: [$PROVISION_PATH_OUTPUT/model.safetensors], stdout: "loss [0-9.]+"}

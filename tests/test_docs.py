@@ -153,8 +153,9 @@ def test_the_examples_are_valid(name: str) -> None:
     whole = (
         [{key: value} for key, value in example.items()] if name == "SecretReference" else [example]
     )
-    if name == "Package":  # one source each
-        sources = ({"index"}, {"path", "editable"}, {"git", "rev", "subdirectory"})
+    of_git = {"git", "rev", "subdirectory"}
+    if name in ("Package", "Code"):  # one source each
+        sources = ({"index"}, {"path", "editable"}, of_git)
         every = set().union(*sources)
         whole = [
             {key: value for key, value in example.items() if key not in every - kept}

@@ -27,6 +27,7 @@ from provision.package_origins import (
     check_revision,
     check_subdirectory,
     find_contradiction,
+    format_git_source,
     parse_unnamed,
     parse_url,
     refuse_other_keys,
@@ -287,11 +288,8 @@ class Package(ShorthandModel):
         """The path or repository that it comes from, as text; "" for an index."""
         if self.path is not None:
             return f"{self.path} (editable)" if self.editable else self.path
-        if self.git is None:
-            return ""
-        revision = f"@{self.rev}" if self.rev else ""
         folder = f"#subdirectory={self.subdirectory}" if self.subdirectory else ""
-        return f"git+{self.git}{revision}{folder}"
+        return format_git_source(self.git, self.rev) + folder
 
     @property
     def is_built(self) -> bool:

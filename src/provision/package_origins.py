@@ -83,6 +83,11 @@ def refuse_other_keys(fields: Mapping[Any, Any]) -> None:
         raise _error(
             "names a URL (`url`); a package comes from an index, a path or a repository", _URL_HINT
         )
+    refuse_revision_keys(fields)
+
+
+def refuse_revision_keys(fields: Mapping[Any, Any]) -> None:
+    """Raise PydanticCustomError for the keys that other tools have for a revision."""
     for key in ("branch", "tag"):
         if key in fields:
             raise _error(f"`{key}` is not a key here", f"write rev instead of {key}")
@@ -141,14 +146,29 @@ def check_subdirectory(path: str) -> str:
     return PurePosixPath(path).as_posix()
 
 
-def find_contradiction(fields: Mapping[str, Any]) -> str:
-    """Return why the fields of a package do not fit together, "" if they do."""
+def format_git_source(git: str | None, revision: str | None) -> str:
+    """Return a repository and its revision as text, "" without a repository."""
+    if git is None:
+        return ""
+    return f"git+{git}@{revision}" if revision else f"git+{git}"
+
+
+def find_git_contradiction(fields: Mapping[str, Any]) -> str:
+    """Return why the fields of a repository do not fit together, "" if they do."""
     git, path = fields["git"], fields["path"]
     if git and path:
         return "git and path name two sources; remove one of them"
     for key in ("rev", "subdirectory"):
         if fields[key] and not git:
             return f"{key} has no effect without git"
+    return ""
+
+
+def find_contradiction(fields: Mapping[str, Any]) -> str:
+    """Return why the fields of a package do not fit together, "" if they do."""
+    git, path = fields["git"], fields["path"]
+    if problem := find_git_contradiction(fields):
+        return problem
     if fields["editable"] and (not path or path.endswith(".whl")):
         return "editable needs path with a folder"
     if (git or path) and fields["index"]:

@@ -100,7 +100,7 @@ class Verification:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Actions for some targets, bound to the digests of spec, lock and code, and to the state."""
+    """Actions for some targets, bound to the digests of spec, lock and files, and to the state."""
 
     actions: tuple[Action, ...]
     verifications: dict[str, Verification]
@@ -110,6 +110,8 @@ class Plan:
     serial: int
     code: str = ""
     """Digest of the code that the targets get; "" without code."""
+    packages: Mapping[str, str] = field(default_factory=dict)
+    """The digests of packages from paths and repositories by name."""
 
     @property
     def changes(self) -> tuple[Action, ...]:
@@ -137,4 +139,5 @@ class Plan:
             "serial": self.serial,
             "steps": steps,
             **({"code": self.code} if self.code else {}),
+            **{f"files of {name}": digest for name, digest in self.packages.items()},
         }

@@ -24,7 +24,6 @@ from provision.field_types import (
     Identifier,
     Index,
     Package,
-    ShorthandModel,
     StrictModel,
     canonical_name,
     parse_duration,
@@ -46,6 +45,7 @@ from provision.kinds import (
 from provision.kinds.settings import (
     TENSORFLOW_NAMES,
     Backend,
+    Code,
     Framework,
     Precision,
     SecretReference,
@@ -110,22 +110,6 @@ class Cost(StrictModel):
 
     limit_per_hour: float | int = Field(gt=0)
     """Limit in US dollars per hour."""
-
-
-class Code(ShorthandModel):
-    """The files that run in the environment: `.`, or {path, exclude}."""
-
-    path: str = Field(default=".", pattern=r"^[^/~\\\x00][^\\\x00]*$", examples=["src"])
-    """A folder in the project, relative to the spec: the files that git tracks in it, or without
-    git all but hidden ones and those that tools make.
-    """
-    exclude: list[Annotated[str, Field(min_length=1)]] = []
-    """Patterns of paths, or of names of files and folders, that are left out."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _from_short(cls, value: Any) -> Any:
-        return {"path": value} if isinstance(value, str) else value
 
 
 def _check_regular_expression(text: str) -> str:

@@ -10,6 +10,7 @@ from dataclasses import MISSING, Field, asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
+from provision.effects.code import RemoveCode
 from provision.effects.local import RemoveFileIfUnmodified, RemoveSymlink, RemoveTree
 from provision.effects.system import Effect
 from provision.errors import Refused, StateError
@@ -21,7 +22,7 @@ _START_OVER_HINT = (
     "(and instances with --adopt)"
 )
 FOREIGN_RECORD_HINT = "restore the state file from a backup: provision did not write this entry"
-REMOVAL_EFFECTS = (RemoveSymlink, RemoveTree, RemoveFileIfUnmodified)
+REMOVAL_EFFECTS = (RemoveSymlink, RemoveTree, RemoveFileIfUnmodified, RemoveCode)
 """Effects that remove something on this machine."""
 
 
@@ -203,6 +204,11 @@ def build_kernel_name(address: str, folder: Path) -> str:
     Kernels of all folders share one namespace, so it contains a digest of the folder too.
     """
     return f"{build_kernel_prefix(address)}-{hashlib.sha256(str(folder).encode()).hexdigest()[:8]}"
+
+
+def unpacked_code_parent(folder: Path, address: str) -> Path:
+    """Return the folder below which the code of an address is unpacked on this machine."""
+    return folder / "code" / to_folder_name(address)
 
 
 def resolve_own_folder(folder: Path, relative: str, address: str) -> Path:

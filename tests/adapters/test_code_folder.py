@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from provision.adapters import code_folder
-from provision.adapters.code_folder import is_excluded, read_code
+from provision.adapters import code_selection
+from provision.adapters.code_folder import read_code
+from provision.adapters.code_selection import is_excluded
 from provision.effects.code import CodeTree
 
 IDENTITY = ("-c", "user.name=a", "-c", "user.email=a@example.com")
@@ -126,11 +127,18 @@ def test_files_that_look_like_secrets_are_named_and_left_out(repository: Path) -
 
 
 def test_what_render_wrote_is_left_out(repository: Path) -> None:
-    write(
-        repository, **{"spec.colab.py": "# Written by `provision render`.\n", "own.ipynb": "{}\n"}
-    )
+    own = {
+        "spec.colab.py": "# Written by `provision render`.\n",
+        "spec.payload": "PK document.json\n",
+        "own.ipynb": "{}\n",
+    }
+    write(repository, **own)
     git(repository, "add", ".")
-    assert paths(read(repository)) == ["own.ipynb", "pkg/model.py", "train.py"]
+    git(repository, "commit", "-qm", "two")
+    write(repository, **{"spec.colab.py": "# Written by `provision render`, later.\n"})
+    code = read(repository)
+    assert paths(code) == ["own.ipynb", "pkg/model.py", "train.py"]
+    assert (code.changed, code.manifest.dirty) == ((), False)
 
 
 def test_links_inside_are_kept_and_links_out_are_refused(repository: Path) -> None:
@@ -166,7 +174,7 @@ def test_pointers_of_lfs_and_submodules_are_named(repository: Path, tmp_path: Pa
 
 def test_too_much_code_is_refused_with_what_is_large(repository: Path) -> None:
     with (repository / "big.bin").open("wb") as file:
-        file.truncate(code_folder.MAX_BYTES + 1)
+        file.truncate(code_selection.MAX_BYTES + 1)
     git(repository, "add", "train.py")
     (repository / ".git/info/attributes").write_text("* -text\n")
     git(repository, "update-index", "--add", "--cacheinfo", "100644", "0" * 39 + "1", "big.bin")

@@ -64,11 +64,15 @@ def read_job(path: Path) -> dict[str, Any]:
     }
 
 
+def require_emulator(folder: Path) -> None:
+    why = NamespaceBooter(folder, runner=None).unavailable_reason()
+    require("root", os.geteuid() == 0 and not why, f"a machine in an isolated root: {why}")
+
+
 def test_the_same_script_runs_as_a_check_at_every_place(
     tool: Tool, machine: Machine, tmp_path: Path
 ) -> None:
-    why = NamespaceBooter(tmp_path / "try", runner=None).unavailable_reason()
-    require("root", os.geteuid() == 0 and not why, f"a machine in an isolated root: {why}")
+    require_emulator(tmp_path / "try")
     project = tmp_path / "project"
     variables = write_project(project)
 
@@ -109,4 +113,48 @@ def test_the_same_script_runs_as_a_check_at_every_place(
     job = read_job(reports["workbench"])
     assert job["checks"] == ("pass", "fail")
     assert job["source.linear"] != jobs["workbench"]["source.linear"]
+    run("destroy", "spec.yaml", "--target", "workbench", "--sandbox", "--yes")
+
+
+def test_a_locked_commit_runs_at_every_place(tool: Tool, machine: Machine, tmp_path: Path) -> None:
+    require_emulator(tmp_path / "try")
+    project = tmp_path / "project"
+    variables = write_project(project)
+    remote = tmp_path / "remote/team/job.git"
+    subprocess.run(["git", "clone", "-q", "--bare", project, remote], check=True)
+    job = '{git: "https://git.example.com/team/job.git", exclude: [spec.yaml]}'
+    edit(project / "spec.yaml", "{path: ., exclude: [dependency]}", job)
+
+    def run(*words: str, code: int = 0) -> str:
+        done = tool.run(*words, cwd=project, HF_TOKEN="canary-of-laptop-4711", **variables)
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    own = project / ".provision"
+    reports = {"laptop": own / "reports/spec.laptop/report.json"}
+    run("apply", "spec.yaml", "--target", "laptop", "--yes")
+    assert "cloned by the notebook from https" in run("plan", "spec.yaml", "--target", "colab")
+    run("render", "spec.yaml", "--target", "colab")
+    machine.keep({"HF_TOKEN": "canary-of-colab-4711"})
+    machine.variables |= variables
+    with Notebook(machine, Rendered(project / "a", project / "spec.ipynb").notebook) as notebook:
+        assert [one.ended for one in notebook.run_all()] == ["ok"] * len(notebook.code)
+    reports["colab"] = machine.base / "report.json"
+    Store(own / "sandbox").set_secret("projects/my-project/secrets/hf", b"canary-of-wb-4711")
+    run("apply", "spec.yaml", "--target", "workbench", "--sandbox", "--yes")
+    (reports["workbench"],) = (own / "sandbox").rglob("reports/spec.workbench/report.json")
+
+    jobs = {name: read_job(path) for name, path in reports.items()}
+    assert jobs["laptop"]["checks"] == ("pass", "pass")
+    assert jobs["laptop"] == jobs["colab"] == jobs["workbench"]
+    assert jobs["laptop"]["code.dirty"] is False
+
+    edit(project / "train.py", "peak=0.5", "peak=0.4")
+    identity = ("-c", "user.name=a", "-c", "user.email=a@example.com")
+    for words in (("commit", "-qm", "two", "train.py"), ("push", "-q", str(remote), "HEAD")):
+        subprocess.run(["git", *identity, *words], cwd=project, check=True)
+    run("lock", "spec.yaml", "--upgrade", "code")
+    run("apply", "spec.yaml", "--target", "laptop", "--yes")
+    shown_difference = run("diff", str(reports["colab"]), str(reports["laptop"]), code=1)
+    assert "the code differs in train.py" in " ".join(shown_difference.split())
     run("destroy", "spec.yaml", "--target", "workbench", "--sandbox", "--yes")

@@ -173,6 +173,32 @@ def test_what_cannot_be_used_is_a_finding(project: Bench) -> None:
         assert words in refused(project, "{name: ours, path: libs/ours}"), changed
 
 
+def test_a_saved_plan_notices_an_edit_of_a_package(project: Bench) -> None:
+    lock(project, "{name: ours, path: ./libs/ours}")
+    assert project.run("plan", "spec.yaml", "--out", "plan.json").returncode == 0
+    write_package(project.folder / "libs/ours", 2)
+    stale = project.run("apply", "spec.yaml", "--yes", "--plan", "plan.json")
+    assert stale.returncode == 2
+    assert "changed since it was saved: files of ours" in stale.stderr
+
+
+def test_pointers_of_lfs_in_a_package_are_found_in_its_folder_and_its_wheel(
+    project: Bench,
+) -> None:
+    pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n"
+    (project.folder / "libs/ours/data.bin").write_text(pointer)
+    lock(project, "{name: ours, path: ./libs/ours}")
+    planned = project.run("plan", "spec.yaml")
+    assert "ours: data.bin is a Git LFS pointer" in " ".join(planned.stderr.split())
+    wheel = make_wheel(project.folder / "dist", "theirs", "1.0", code=pointer)
+    lock(project, f"./dist/{wheel.name}")
+    done = project.run("apply", "spec.yaml", "--yes")
+    assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+    shown = " ".join(done.stderr.split())
+    assert "the wheel of theirs has Git LFS pointers in place of files" in shown
+    assert "theirs/__init__.py" in shown
+
+
 def test_dynamic_metadata_needs_permission_to_run_code(project: Bench) -> None:
     dynamic = '[project]\nname = "ours"\ndynamic = ["version"]\n'
     write_package(project.folder / "libs/ours", project=dynamic)
@@ -319,6 +345,42 @@ def test_the_submodules_of_a_repository_are_named(repository: Bench) -> None:
     assert done.returncode == 0
     notice = f"ours is built without the submodules of {URL}: third_party/fast"
     assert notice in " ".join(done.stderr.split())
+
+
+def test_pointers_of_lfs_in_a_repository_are_named(repository: Bench) -> None:
+    work = repository.folder.parent / "work"
+    pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n"
+    (work / "sub/weights.bin").write_text(pointer)
+    (work / "other.bin").write_text(pointer)
+    git(repository, work, "add", ".")
+    git(repository, work, "commit", "--quiet", "-m", "three")
+    remote = str(repository.folder.parent / "remote/team/ours.git")
+    git(repository, work, "push", "--quiet", remote, "main")
+    repository.spec(small_spec(f"ours @ git+{URL}@main#subdirectory=sub"))
+    done = repository.run("lock", "spec.yaml")
+    assert done.returncode == 0
+    shown = " ".join(done.stderr.split())
+    assert "ours has Git LFS pointers in place of files: sub/weights.bin; they" in shown
+
+
+def test_a_commit_stays_locked_until_its_package_is_upgraded(repository: Bench) -> None:
+    def commit(*words: str) -> str:
+        assert repository.run("lock", "spec.yaml", *words).returncode == 0
+        found = loads((repository.folder / "spec.lock").read_text(), "spec.lock")
+        (origin,) = (package.origin for package in found.packages if package.name == "ours")
+        assert origin is not None
+        return origin.commit
+
+    work = repository.folder.parent / "work"
+    line = f"ours @ git+{URL}@main#subdirectory=sub"
+    repository.spec(small_spec(line))
+    first = commit()
+    git(repository, work, "commit", "--quiet", "--allow-empty", "-m", "three")
+    remote = str(repository.folder.parent / "remote/team/ours.git")
+    git(repository, work, "push", "--quiet", remote, "main")
+    repository.spec(small_spec(f"alpha\n  - {line}"))
+    assert commit() == first
+    assert commit("--upgrade", "ours") == git(repository, work, "rev-parse", "HEAD")
 
 
 def export(bench: Bench, form: str, out: str) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from provision.adapters.code_reader import LocalCodeReader
 from provision.agent.core.code_files import CodeFile, CodeManifest
 from provision.effects.code import CodeTree
 from provision.effects.conda import CondaProgram, CondaRecord, CreateCondaPrefix
@@ -79,6 +80,9 @@ class Dictionary:
 
     def cloud(self) -> FakeCloud:
         return self.google
+
+    def code(self) -> LocalCodeReader:
+        return LocalCodeReader({}, offline=True)
 
     def environment(self) -> Mapping[str, str]:
         return {"HOME": "/home/someone", "PATH": "/usr/bin"}

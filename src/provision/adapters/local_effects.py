@@ -14,7 +14,10 @@ from typing import TYPE_CHECKING, NamedTuple, assert_never
 
 from provision.adapters import files
 from provision.adapters.process import stream
+from provision.adapters.unpacked_code import remove_code
+from provision.agent.core.code_files import unpack_code
 from provision.effects import local
+from provision.effects.code import RemoveCode, UnpackCode
 from provision.effects.conda import CreateCondaPrefix
 from provision.effects.packages import SourceDistribution
 from provision.effects.system import Notice
@@ -85,6 +88,14 @@ def perform(effect: local.LocalEffect, context: LocalContext, progress: Progress
             if not files.remove_symlink(path, target, dead=only_if_dangling):
                 target = "to a different place, or to an environment that still exists"
                 progress(Notice(f"{path} points {target}, so it is kept"))
+        case UnpackCode(archive, digest, path):
+            with files.wrap_os_errors("write", path):
+                unpack_code(archive, digest, path)
+        case RemoveCode(path):
+            with files.wrap_os_errors("remove", path):
+                kept = remove_code(path)
+            if kept:
+                progress(Notice(f"{path} is kept, because it has files that are not of the code"))
         case _:
             assert_never(effect)
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from provision.adapters.google.retry import RetryPolicy
     from provision.adapters.services import Services
     from provision.adapters.uv.toolchain import UvToolchain
-    from provision.effects.code import CodeTree
+    from provision.effects.code import CodeReader
     from provision.effects.conda import CondaChannel, CondaProgram, CondaRecord, CondaSolveRequest
     from provision.effects.google import CloudReader
     from provision.effects.local import Damage, MonitorRequest
@@ -107,17 +107,11 @@ class RealSystem:
         """See Reader."""
         return path.exists()
 
-    def read_code(self, folder: Path, root: Path, exclude: Sequence[str]) -> CodeTree:
+    def code(self) -> CodeReader:
         """See Reader."""
-        from provision.adapters.code_folder import read_code
+        from provision.adapters.code_reader import LocalCodeReader
 
-        return read_code(folder, root, exclude, self._environment)
-
-    def read_package_folder(self, folder: Path, root: Path, exclude: Sequence[str]) -> CodeTree:
-        """See Reader."""
-        from provision.adapters.code_folder import read_code
-
-        return read_code(folder, root, exclude, self._environment, of_package=True)
+        return LocalCodeReader(self._environment, offline=self.offline)
 
     def read_link(self, path: Path) -> str | None:
         """See Reader."""
@@ -331,7 +325,7 @@ class RealSystem:
         """See System."""
         from provision.adapters.git_repository import fetch_package
 
-        return fetch_package(url, revision, subdirectory, self._environment)
+        return fetch_package(url, revision, subdirectory, self._environment, offline=self.offline)
 
     def build_metadata(self, source: PackageSource, python: str, progress: ProgressCallback) -> str:
         """See System."""

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from provision.commands.lock_upgrade import canonical_upgrade_names, remove_packages
+from provision.commands.lock_upgrade import CODE, canonical_upgrade_names, remove_packages
+from provision.commands.shared.code_lock import lock_code
 from provision.commands.shared.load import LoadedSpec, SpecHasErrors, check_resolved
 from provision.commands.shared.lock_file import (
     flawed_lock_error,
@@ -143,10 +144,13 @@ def ensure_lock(
     progress(f"locking: {reason}")
     keep = remove_packages(old, names, loaded) if old is not None else None
     try:
-        origins = read_origins(loaded, system, progress)
+        code = lock_code(loaded, None if CODE in names else keep, system, progress)
+        origins = read_origins(loaded, keep, system, progress)
         lock = resolve_spec(loaded.spec, loaded.facts, system, progress, keep=keep, origins=origins)
     except LockError as error:
         raise _with_hints(loaded, error, system, progress) from error
+    if code is not None:
+        lock = with_digest(replace(lock, code=code))
     summary = None
     if existing.salvaged is not None:
         summary = summarize_repair(existing.salvaged, lock)

@@ -12,12 +12,17 @@ from provision.errors import UsageError
 from provision.lock import Lock
 from provision.spelling import nearest_words
 
+CODE = "code"
+"""The name by which the commit of the code is chosen anew, if it is from a repository."""
+
 
 def canonical_upgrade_names(
     names: Iterable[str], loaded: LoadedSpec, old: Lock | None
 ) -> frozenset[str]:
     """Return canonical names; raise UsageError for a name in neither the spec nor the lock."""
     known = {package.key for package in loaded.spec.packages}
+    if loaded.spec.code is not None and loaded.spec.code.git is not None:
+        known.add(CODE)
     if old is not None:
         known.update(package.name for package in old.packages)
         known.update(package.record.name for package in old.conda)

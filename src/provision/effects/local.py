@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from provision.agent.install.document import PackageToInstall
+from provision.effects.code import RemoveCode, UnpackCode
 from provision.effects.conda import CreateCondaPrefix
 from provision.effects.packages import IndexSource, ListedFile, NamedIndex
 from provision.effects.wheels import PackageSource
@@ -172,6 +173,8 @@ LocalEffect = (
     | RemoveFileIfUnmodified
     | RemoveSymlink
     | RunProbe
+    | UnpackCode
+    | RemoveCode
 )
 
 

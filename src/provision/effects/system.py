@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol, Self, TypeAlias
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from provision.effects.code import CodeTree
+    from provision.effects.code import CodeReader
     from provision.effects.conda import CondaChannel, CondaProgram, CondaRecord, CondaSolveRequest
     from provision.effects.google import CloudReader
     from provision.effects.local import Damage, LocalEffect, MonitorRequest
@@ -101,22 +101,8 @@ class Reader(Protocol):
     def exists(self, path: Path) -> bool:
         """Return whether a file or folder is at `path`; a dangling symbolic link is not one."""
 
-    def read_code(self, folder: Path, root: Path, exclude: Sequence[str]) -> CodeTree:
-        """Return the code of a folder; what cannot be used is among its problems.
-
-        May block: about 0.1 s for 1000 files.
-
-        Args:
-            folder: the folder, absolute.
-            root: the project, which the folder may not leave.
-            exclude: patterns of paths, or of names of files and folders, that are left out.
-        """
-
-    def read_package_folder(self, folder: Path, root: Path, exclude: Sequence[str]) -> CodeTree:
-        """Return the files that a package is built from, as `read_code` does.
-
-        Files that git neither tracks nor ignores belong to them.
-        """
+    def code(self) -> CodeReader:
+        """Return the reader of projects' code and of commits."""
 
     def find_wheel(self, source: PackageSource, python: str) -> BuiltWheel | None:
         """Return the wheel of a package; None if it was not built yet from these files."""

@@ -13,12 +13,14 @@ from provision.effects.code import CodeProblem
 class RepositoryPackage:
     """A package in a repository: the full commit and its pyproject.toml, None without one.
 
-    `submodules` are folders of the repository whose files are in others.
+    `submodules` are folders of the repository whose files are in others, `pointers` files of the
+    package whose content is in Git LFS.
     """
 
     commit: str
     pyproject: str | None
     submodules: tuple[str, ...] = ()
+    pointers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ SCHEME = re.compile(r"(?:[a-z]+\+)?[a-z]{2,}:/{1,3}", re.IGNORECASE)
 _VERSION_TAG = re.compile(r"@v?(\d+(?:\.\d+)+)(?=#|$)")
 """The tag of a release at the end of the address of a repository."""
 _VCS = re.compile(r"(?:git|hg|svn|bzr)\+", re.IGNORECASE)
+_SOURCE_ARCHIVES = (".zip", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 _EGG = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)(?:\[(?P<extras>[^\]]*)\])?")
 
 
@@ -111,7 +112,7 @@ def _find_path(content: Content, location: SourceLocation) -> SourcePackage | No
         path = check_path(written)
     except PydanticCustomError:
         return None
-    if not content.is_near(path):
+    if not content.is_near(path) or path.endswith(_SOURCE_ARCHIVES):
         return None
     fields: dict[str, Any] = {"path": path if path.startswith(".") else f"./{path}"}
     requirement = location.requirement or _with_extras(match["extras"] if match else None)

@@ -10,8 +10,14 @@ from packaging.utils import canonicalize_name
 from provision.diagnostics import Span
 from provision.imports.content import Content
 from provision.imports.quoting import quote_text
-from provision.imports.requirement_lines import RequirementOrigin, read_requirement
+from provision.imports.requirement_lines import (
+    RequirementOrigin,
+    parse_requirement,
+    read_location,
+    read_requirement,
+)
 from provision.imports.toml_text import TomlText, as_table, as_tables, as_text, as_texts
+from provision.imports.tool_sources import find_location
 from provision.imports.version_ranges import add_python, convert_range
 
 _POETRY = ("tool", "poetry")
@@ -73,15 +79,10 @@ def _add_dependency(
     indexes: Mapping[str, str | None],
 ) -> None:
     origin = RequirementOrigin(environment=environment)
-    for kind in ("git", "url", "path", "file"):
-        if kind in row:
-            content.leave(
-                span,
-                f"{quote_text(name)} is not imported: it comes from its {kind}",
-                "import takes paths and repositories from requirements only",
-                f"if a package index has it, add it as {quote_text(name)}==VERSION",
-            )
-            return
+    located = parse_requirement(f"{name}{_extras(row)}{_marker(row)}")
+    if located is not None and (location := find_location(row, located)) is not None:
+        read_location(content, location, span, origin)
+        return
     written = as_text(row.get("version")) or "*"
     versions = convert_range(written)
     if versions is None:
@@ -92,16 +93,22 @@ def _add_dependency(
             "write it in a form such as >=1.2,<2",
         )
         versions = ""
-    extras = f"[{','.join(as_texts(row.get('extras')))}]" if row.get("extras") else ""
+    source = as_text(row.get("source"))
+    origin = origin._replace(index_name=indexes.get(source))
+    read_requirement(content, f"{name}{_extras(row)}{versions}{_marker(row)}", span, origin)
+
+
+def _extras(row: Mapping[str, Any]) -> str:
+    return f"[{','.join(as_texts(row.get('extras')))}]" if row.get("extras") else ""
+
+
+def _marker(row: Mapping[str, Any]) -> str:
     markers = [f"({text})" for text in [as_text(row.get("markers"))] if text]
     if python := convert_range(as_text(row.get("python"))):
         markers.extend(_to_marker(clause) for clause in python.split(","))
     if platform := as_text(row.get("platform")):
         markers.append(f"sys_platform == '{platform}'")
-    marker = f" ; {' and '.join(markers)}" if markers else ""
-    source = as_text(row.get("source"))
-    origin = origin._replace(index_name=indexes.get(source))
-    read_requirement(content, f"{name}{extras}{versions}{marker}", span, origin)
+    return f" ; {' and '.join(markers)}" if markers else ""
 
 
 def _to_marker(clause: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,16 @@ from provision.imports.requirement_lines import (
     FileReference,
     RequirementOrigin,
     parse_requirement,
+    read_location,
     read_requirement,
 )
-from provision.imports.requirements import read_references
+from provision.imports.requirements import allow_paths, read_references
 from provision.imports.toml_text import TomlText, as_table, as_tables, as_text, as_texts
+from provision.imports.tool_sources import (
+    find_location,
+    find_workspace_member,
+    is_chosen,
+)
 from provision.imports.version_ranges import add_python
 
 _UV = ("tool", "uv")
@@ -33,7 +40,8 @@ def read_pyproject(path: Path, text: str, context: ImportContext) -> ImportedFil
         SourceError: it is not valid TOML.
     """
     toml, content = TomlText(path, text), Content()
-    sources = _UvSources(toml, content)
+    allow_paths(content, path.parent, context)
+    sources = _UvSources(toml, content, path.parent, context)
     project = toml.table("project")
     if requires := as_text(project.get("requires-python")):
         add_python(content, requires, toml.key(("project",), "requires-python"))
@@ -102,8 +110,11 @@ def _read_pdm_sources(toml: TomlText, content: Content) -> None:
 class _UvSources:
     """The tables tool.uv.index and tool.uv.sources: where packages come from."""
 
-    def __init__(self, toml: TomlText, content: Content) -> None:
+    def __init__(
+        self, toml: TomlText, content: Content, folder: Path, context: ImportContext
+    ) -> None:
         self.toml, self.content = toml, content
+        self.folder, self.context = folder, context
         self.indexes: dict[str, str] = {}
         self.index_rows = {
             as_text(row.get("name")): row for row in as_tables(toml.table(*_UV).get("index"))
@@ -136,23 +147,53 @@ class _UvSources:
         if source is None or not rows:
             read_requirement(self.content, line, span, origin)
             return
-        fitting = [row for row in rows if is_for_linux(as_text(row.get("marker")))]
-        row = (fitting or rows)[0]
-        index_name = as_text(row.get("index"))
+        fitting = [
+            row
+            for row in rows
+            if is_for_linux(as_text(row.get("marker"))) and is_chosen(row, environment)
+        ]
+        if not fitting or requirement is None:  # uv takes it from the index then
+            read_requirement(self.content, line, span, origin)
+            return
+        row, index_name = fitting[0], as_text(fitting[0].get("index"))
         if not index_name:
-            kind = next((key for key in ("git", "url", "path", "workspace") if key in row), "other")
-            self.content.leave(
-                span,
-                f"{name} is not imported: tool.uv.sources takes it from a {kind} source",
-                "import takes paths and repositories from requirements only",
-                f"if a package index has it, add it as {name}==VERSION",
-            )
+            self._add_location(row, requirement, span, origin)
             return
         url = as_text(self.index_rows.get(index_name, {}).get("url"))
         index = self.indexes.get(index_name)
         if url and index is None:
             self.content.add_index(url, self._index_span(url))
         read_requirement(self.content, line, span, origin._replace(index_name=index))
+
+    def _add_location(
+        self,
+        row: Mapping[str, Any],
+        requirement: Requirement,
+        span: Span,
+        origin: RequirementOrigin,
+    ) -> None:
+        """Add a package from a repository, a path, a URL or the workspace."""
+        name = canonicalize_name(requirement.name)
+        if row.get("workspace") is True:
+            path = find_workspace_member(self.toml, name, self.folder, self.content, self.context)
+            if path is None:
+                self.content.leave(
+                    span,
+                    f"{name} is not imported: tool.uv.sources takes it from the workspace",
+                    "no member that this file lists under tool.uv.workspace has the name",
+                    "add it with the `path` of its folder",
+                )
+                return
+            row = {"path": path, "editable": True}  # as uv installs members
+        location = find_location(row, requirement)
+        if location is None:
+            self.content.leave(
+                span,
+                f"{name} is not imported: its source in tool.uv.sources is unknown",
+                help=f"if a package index has it, add it as {name}==VERSION",
+            )
+            return
+        read_location(self.content, location, span, origin)
 
     def _index_span(self, url: str) -> Span:
         return self.toml.string((*_UV, "index"), "url", url)

@@ -86,7 +86,7 @@ def read_requirement(
         )
         return None
     if " @ " not in text and _is_location(text):
-        return _read_location(content, SourceLocation(text), span, origin)
+        return read_location(content, SourceLocation(text), span, origin)
     requirement = parse_requirement(text)
     if requirement is None:
         what = f"{quote_text(text)} is not a requirement"
@@ -94,7 +94,7 @@ def read_requirement(
         return None
     if requirement.url:
         location = SourceLocation(requirement.url, requirement)
-        return _read_location(content, location, span, origin)
+        return read_location(content, location, span, origin)
     marker = str(requirement.marker or "")
     if re.search(r"\bextra\b", marker):
         content.leave(
@@ -178,7 +178,7 @@ def _is_location(text: str) -> bool:
     return _ARCHIVE.search(text.partition("#")[0]) is not None
 
 
-def _read_location(
+def read_location(
     content: Content, location: SourceLocation, span: Span, origin: RequirementOrigin
 ) -> ImportedPackage | None:
     """Add a package that is named by a URL or a path, if a spec can name it."""
@@ -350,7 +350,7 @@ def _read_option(
             is_constraint = origin.is_constraint or option.meaning is OptionMeaning.CONSTRAINTS
             return [FileReference(value, span, is_constraint)]
         case OptionMeaning.EDITABLE:
-            _read_location(content, SourceLocation(value, is_editable=True), span, origin)
+            read_location(content, SourceLocation(value, is_editable=True), span, origin)
         case OptionMeaning.INDEX | OptionMeaning.EXTRA_INDEX:
             read_index(content, value, span, is_main=option.meaning is OptionMeaning.INDEX)
         case OptionMeaning.FIND_LINKS:

@@ -88,7 +88,7 @@ def read_requirements(path: Path, text: str, context: ImportContext) -> Imported
         SourceError: it has too many lines.
     """
     content, walk = Content(), _Walk(context)
-    _allow_paths(content, path.parent, context)
+    allow_paths(content, path.parent, context)
     is_constraint = fnmatchcase(path.name.lower(), "constraint*")
     walk.seen.add((_resolve(path), is_constraint))
     kind = walk.read(content, path, text, is_constraint=is_constraint, chain=(_resolve(path),))
@@ -99,7 +99,7 @@ def read_requirements(path: Path, text: str, context: ImportContext) -> Imported
     )
 
 
-def _allow_paths(content: Content, folder: Path, context: ImportContext) -> None:
+def allow_paths(content: Content, folder: Path, context: ImportContext) -> None:
     """Let the lines name packages at paths of the project; pip reads them from its own folder."""
 
     def is_near(name: str) -> bool:

@@ -13,9 +13,18 @@ from provision.field_types import (
     SECRETS_ARE_NAMED,
     EnvironmentName,
     EnvironmentValue,
+    ShorthandModel,
     Size,
     Specifiers,
     StrictModel,
+)
+from provision.package_origins import (
+    check_git_url,
+    check_revision,
+    check_subdirectory,
+    find_git_contradiction,
+    format_git_source,
+    refuse_revision_keys,
 )
 
 Framework = Literal["hf-trainer", "torch", "keras", "jax", "none"]
@@ -25,6 +34,54 @@ SecretSource = Literal["secret", "env", "colab"]
 
 _RESERVED_VARIABLES = ("PATH", "VIRTUAL_ENV", "PYTHONHOME")
 _Values = TypeVar("_Values", bound=dict[str, Any])
+
+
+class Code(ShorthandModel):
+    """The files that run in the environment: `.`, {path, exclude}, or {git, rev}."""
+
+    path: str = Field(default=".", pattern=r"^[^/~\\\x00][^\\\x00]*$", examples=["src"])
+    """A folder in the project, relative to the spec: the files that git tracks in it, or without
+    git all but hidden ones and those that tools make.
+    """
+    exclude: list[Annotated[str, Field(min_length=1)]] = []
+    """Patterns of paths, or of names of files and folders, that are left out."""
+    git: Annotated[str, AfterValidator(check_git_url)] | None = None
+    """Repository (https or ssh) with the code, in place of `path`; git reads it with your
+    credentials.
+    """
+    rev: Annotated[str, AfterValidator(check_revision)] | None = None
+    """Branch, tag or commit of `git`; the lock records the commit. Default: the default branch."""
+    subdirectory: Annotated[str, AfterValidator(check_subdirectory)] | None = None
+    """Folder of the code in the `git` repository."""
+    clone: bool = True
+    """Let a Colab notebook clone the code if anybody can read its commit; `false` puts the code
+    into the notebook.
+    """
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_short(cls, value: Any) -> Any:
+        if isinstance(value, dict):
+            refuse_revision_keys(value)
+        if not isinstance(value, str):
+            return value
+        if "://" in value or value.startswith(("git+", "git@")):
+            raise PydanticCustomError(
+                "code_source", "write a repository as {git: URL, rev: REVISION}"
+            )
+        return {"path": value}
+
+    @model_validator(mode="after")
+    def _one_source(self) -> "Code":
+        path = self.path if "path" in self.model_fields_set else None
+        if problem := find_git_contradiction({**vars(self), "path": path}):
+            raise PydanticCustomError("code_source", problem)
+        return self
+
+    @property
+    def source(self) -> str:
+        """The repository and revision as text; "" for a folder."""
+        return format_git_source(self.git, self.rev)
 
 
 class SecretReference(StrictModel):

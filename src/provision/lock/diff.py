@@ -10,6 +10,7 @@ from typing import Any
 from provision.diagnostics import Diagnostic
 from provision.facts.torch_upgrade import Implication
 from provision.lock.model import Lock, LockedEnvironment, LockedPackage
+from provision.lock.origins import LockedCode
 
 TargetPlatform = tuple[str, str]
 """A target and a platform of it."""
@@ -142,7 +143,7 @@ def diff_locks(old: Lock, new: Lock) -> LockDiff:
         files=files,
         targets=tuple(_target_changes(old, new)),
         indexes=tuple(_value_changes("", old.indexes, new.indexes)),
-        inputs=tuple(_input_changes(old.inputs, new.inputs)),
+        inputs=(*_input_changes(old.inputs, new.inputs), *_code_changes(old.code, new.code)),
         identical=old.digest == new.digest,
     )
 
@@ -289,6 +290,12 @@ def _input_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[V
             yield from (ValueChange(key, None, _to_text(item)) for item in now if item not in was)
         elif was != now:
             yield ValueChange(key, _to_text(was), _to_text(now))
+
+
+def _code_changes(old: LockedCode | None, new: LockedCode | None) -> Iterator[ValueChange]:
+    was, now = (code.description if code is not None else None for code in (old, new))
+    if was != now:
+        yield ValueChange("code at", was, now)
 
 
 def _value_changes(

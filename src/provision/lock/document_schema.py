@@ -53,6 +53,7 @@ _SCHEMA: Mapping[str, Any] = {
             "files": {"*": str},
         }
     ],
+    "code?": {"git": str, "commit": str},
     "bounds?": [{"package": str, "specifier": str, "window": str}],
     "conda?": [
         {

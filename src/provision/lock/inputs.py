@@ -64,6 +64,9 @@ def _deciding_fields(data: Any, deciding: tuple[str, ...]) -> Any:
             if isinstance(value, list):
                 value = sorted(value, key=lambda item: json.dumps(item, sort_keys=True))
             fields[name] = value
+    code = data.get("code")
+    if isinstance(code, Mapping) and "git" in code:
+        fields["code"] = code
     required = data.get("requires", {})
     if isinstance(required, Mapping):
         required = {name: required[name] for name in _DECIDING_OF_REQUIRES if name in required}
@@ -92,10 +95,17 @@ def collect_lock_inputs(spec: Spec) -> dict[str, Any]:
         "platforms": sorted(spec.platforms),
         "targets": {name: _target_line(spec, name) for name in sorted(spec.targets)},
     }
+    if spec.code is not None and spec.code.git is not None:
+        inputs["code"] = spec.code.source
     if spec.conda_packages:
         lines = (_conda_line(package, spec) for package in spec.conda_packages)
         inputs["conda_packages"] = sorted(lines)
     return inputs
+
+
+def is_line_locked(package: Package, lock: Lock) -> bool:
+    """Return whether a lock was made of the same line for a package."""
+    return _package_line(package) in lock.inputs.get("packages", ())
 
 
 def name_default_target(lock: Lock, spec: Spec) -> Lock:
@@ -164,4 +174,5 @@ def _changed_lines(current: Mapping[str, Any], locked: Mapping[str, Any]) -> Ite
                 if before != after:
                     yield f"{key}.{name}: {before} -> {after}"
         elif new != old:
-            yield f"{key}: {old} -> {new}"
+            before, after = locked.get(key, "absent"), current.get(key, "absent")
+            yield f"{key}: {before} -> {after}"

@@ -18,7 +18,7 @@ from provision.lock.model import (
     LockedPackage,
     environment_digest,
 )
-from provision.lock.origins import find_origin_flaws
+from provision.lock.origins import find_code_flaws, find_origin_flaws
 from provision.lock.wheels import (
     PLATFORMS,
     oldest_glibc,
@@ -96,6 +96,8 @@ def _head_flaws(lock: Lock) -> Iterator[Flaw]:
         yield Flaw("python", f"{lock.python!r} is not a Python version such as 3.12", '"python"')
     if lock.text_digest and not _DIGEST.fullmatch(lock.text_digest):
         yield Flaw("written", "not a sha256 digest", '"written"')
+    if lock.code is not None:
+        yield from (Flaw("code", what, '"code"') for what in find_code_flaws(lock.code))
     keys = {environment.key for environment in lock.environments}
     for name, choice in lock.targets.items():
         for key in choice.environments:

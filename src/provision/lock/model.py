@@ -14,7 +14,7 @@ from provision.effects.conda import CondaRecord
 from provision.errors import LockError
 from provision.lock.conda_package import LockedCondaPackage
 from provision.lock.document_schema import find_schema_errors
-from provision.lock.origins import LockedOrigin
+from provision.lock.origins import LockedCode, LockedOrigin
 from provision.lock.window_bounds import WindowBound
 
 _FAMILY = "provision.lock/"
@@ -110,6 +110,8 @@ class Lock:
     conda: tuple[LockedCondaPackage, ...] = ()
     """Packages of conda targets: Python, `conda_packages`, `source: conda`, and their needs."""
     bounds: tuple[WindowBound, ...] = ()
+    code: LockedCode | None = None
+    """The commit of the project's code; None unless it is from a repository."""
 
     @property
     def from_indexes(self) -> tuple[LockedPackage, ...]:
@@ -316,6 +318,8 @@ def _to_document(lock: Lock) -> dict[str, Any]:
     }
     document["indexes"] = dict(sorted(lock.indexes.items()))
     document["packages"] = [_package_to_document(package, keys) for package in lock.packages]
+    if lock.code is not None:
+        document["code"] = lock.code.to_document()
     if lock.bounds:
         document["bounds"] = [asdict(bound) for bound in lock.bounds]
     if lock.conda:
@@ -360,6 +364,7 @@ def _from_document(document: Mapping[str, Any]) -> Lock:
         str(document.get("written", "")),
         tuple(map(LockedCondaPackage.from_document, document.get("conda", ()))),
         tuple(WindowBound(**part) for part in document.get("bounds", ())),
+        LockedCode(**document["code"]) if "code" in document else None,
     )
 
 

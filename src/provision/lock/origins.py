@@ -58,11 +58,36 @@ class LockedOrigin:
         return f"{self.git} at {self.commit[:12]}{folder}"
 
 
+@dataclass(frozen=True, slots=True)
+class LockedCode:
+    """The repository of a project's code, without credentials, and the full commit."""
+
+    git: str
+    commit: str
+
+    def to_document(self) -> dict[str, str]:
+        """Return its entry in the lock."""
+        return {"git": self.git, "commit": self.commit}
+
+    @property
+    def description(self) -> str:
+        """The origin for people."""
+        return f"{self.git} at {self.commit[:12]}"
+
+
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _ADDRESS = re.compile(r"(https://[^/@\s]+/|ssh://(?![^/]*:[^/]*@))[^\s?#]+")
 _BUILD_LINE = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?==[A-Za-z0-9.!+_-]+")
 _HEXADECIMAL = re.compile(r"[0-9a-f]{64}")
+
+
+def find_code_flaws(code: LockedCode) -> Iterator[str]:
+    """Yield what is wrong with a repository and its commit."""
+    if not _ADDRESS.fullmatch(code.git):
+        yield "the address of its repository is not https or ssh, or has a password"
+    if not _COMMIT.fullmatch(code.commit):
+        yield f"{code.commit!r} is not a full commit"
 
 
 def find_origin_flaws(origin: LockedOrigin) -> Iterator[str]:
@@ -73,12 +98,8 @@ def find_origin_flaws(origin: LockedOrigin) -> Iterator[str]:
         yield "its source names a path and a repository, or neither"
     if origin.path.startswith("/") or ".." in origin.path.split("/"):
         yield f"its path {origin.path!r} leaves the project"
-    if origin.git and not re.fullmatch(
-        r"(https://[^/@\s]+/|ssh://(?![^/]*:[^/]*@))[^\s?#]+", origin.git
-    ):
-        yield "the address of its repository is not https or ssh, or has a password"
-    if origin.git and not _COMMIT.fullmatch(origin.commit):
-        yield f"{origin.commit!r} is not a full commit"
+    if origin.git:
+        yield from find_code_flaws(LockedCode(origin.git, origin.commit))
     if ".." in origin.subdirectory.split("/") or origin.subdirectory.startswith("/"):
         yield f"its folder {origin.subdirectory!r} leaves the repository"
     for line, hashes in origin.build:

@@ -74,6 +74,11 @@ def _head_flaws(context: _Context) -> Iterator[Flaw]:
             f"the lock is for Python {lock.python}, but the spec requires {spec.python}",
             '"python"',
         )
+    declared = spec.code.git if spec.code is not None else None
+    locked = lock.code.git if lock.code is not None else None
+    if declared != locked:
+        found, wanted = locked or "no repository", declared or "none"
+        yield Flaw("code", f"the lock has {found}, but the spec has {wanted}", '"code"')
     for name, url in lock.indexes.items():
         expected = _expected_index_url(name, context)
         if expected is None:

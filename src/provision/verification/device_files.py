@@ -87,8 +87,10 @@ CORE_OF_PROGRAM: dict[str, tuple[str, ...]] = {
     ),
     "notebook": (
         "agent_config",
+        "code_clone",
         "code_files",
         "files",
+        "git_objects",
         "gpu_names",
         "installed_packages",
         "json_fields",

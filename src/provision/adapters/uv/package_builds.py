@@ -17,15 +17,18 @@ from packaging.version import Version
 from provision.adapters import files
 from provision.adapters.code_folder import read_code
 from provision.adapters.git_repository import export_commit
+from provision.adapters.user_cache import WHEELS, mark_used, prune_cache
 from provision.adapters.uv.local_index import hash_file, index_url
 from provision.adapters.uv.toolchain import run_uv
 from provision.agent.core.code_files import unpack_code
+from provision.agent.core.git_objects import MAX_POINTER_BYTES, is_lfs_pointer
 from provision.agent.install.document import PackageToInstall
 from provision.agent.install.uv_inputs import build_index_variables
 from provision.effects.local import InstallPackages
 from provision.effects.packages import IndexSource, NamedIndex
 from provision.effects.wheels import BuiltWheel, PackageSource
 from provision.errors import ExternalError, LockError, Refused
+from provision.sanitize import escape_line
 
 if TYPE_CHECKING:
     from provision.adapters.uv.toolchain import UvToolchain
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
 
 _EARLIEST_DATE = "315532800"
 """1980-01-01, the first date of a zip file."""
+_MAX_NAMED = 5
 _CACHE_VERSION = "2"
 """Part of the name in the cache: to be raised when building changes."""
 
@@ -63,6 +67,8 @@ def build_wheel(
             _build(source, minor, Path(scratch), made, uv, environment)
             with suppress(OSError):  # another process was first
                 made.rename(folder)
+        prune_cache(environment)
+    mark_used(folder)
     return next(folder.glob("*.whl"))
 
 
@@ -72,7 +78,9 @@ def find_wheel(
     """Return the wheel of a package if it is a file, or is in the cache."""
     wheel = source.path
     if not source.is_wheel:
-        wheel = next(_wheel_folder(source, minor, environment).glob("*.whl"), None)
+        folder = _wheel_folder(source, minor, environment)
+        wheel = next(folder.glob("*.whl"), None)
+        mark_used(folder)
     if wheel is None or not wheel.is_file():
         return None
     content = wheel.read_bytes()
@@ -130,7 +138,7 @@ def with_built_packages(
 def _wheel_folder(source: PackageSource, minor: str, environment: Mapping[str, str]) -> Path:
     identity = [source.name, source.digest, source.git, source.subdirectory, source.build, minor]
     key = hashlib.sha256(json.dumps([_CACHE_VERSION, *identity]).encode()).hexdigest()[:32]
-    return files.user_cache_folder(environment) / "built-wheels" / key
+    return files.user_cache_folder(environment) / WHEELS / key
 
 
 def _check_wheel(wheel: Path, source: PackageSource) -> None:
@@ -140,6 +148,22 @@ def _check_wheel(wheel: Path, source: PackageSource) -> None:
             f"{source.name} was built as {name} {version}, but the lock has {source.version}",
             hint="run `provision lock` again",
         )
+    if pointers := _find_pointers(wheel):
+        hint = "build the wheel after `git lfs pull`, and list its file in `packages`"
+        if source.path is not None and not source.is_wheel:
+            hint = f"run `git lfs pull` in {source.path}"
+        raise Refused(
+            f"the wheel of {source.name} has Git LFS pointers in place of files",
+            why=", ".join(map(escape_line, pointers[:_MAX_NAMED])),
+            hint=hint,
+        )
+
+
+def _find_pointers(wheel: Path) -> list[str]:
+    """Return the files of a wheel whose content is in Git LFS."""
+    with zipfile.ZipFile(wheel) as archive:
+        small = [info for info in archive.infolist() if 0 < info.file_size < MAX_POINTER_BYTES]
+        return [info.filename for info in small if is_lfs_pointer(archive.read(info))]
 
 
 def read_metadata(wheel: Path) -> str:

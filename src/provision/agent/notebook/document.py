@@ -15,6 +15,7 @@ from ..core.agent_config import (
     open_document,
     read_shared_fields,
 )
+from ..core.code_clone import CLONE
 from ..core.code_files import ARCHIVE
 from ..core.files import zip_files
 from ..core.json_fields import FieldReader
@@ -158,7 +159,7 @@ FOLDER_DIGITS = 12
 def compute_payload_digest(folder: Path) -> str:
     """Return the payload's sha256, by which its folder is named. Raises DocumentError."""
     members: dict[str, bytes] = {}
-    optional = (name for name in (ARCHIVE, WHEELS) if (folder / name).exists())
+    optional = (name for name in (ARCHIVE, CLONE, WHEELS) if (folder / name).exists())
     for name in (*PAYLOAD_FILES, *optional):
         try:
             members[name] = (folder / name).read_bytes()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from ..core.code_clone import CLONE, CodeClone, clone_code
 from ..core.code_files import ARCHIVE, CodeError, unpack_code
 from .drive import is_below, mount_drive
 from .errors import StageError
@@ -53,6 +54,9 @@ def apply_environment(session: Session) -> None:
 
 def _unpack_code(session: Session) -> None:
     """Write the files of the code. Raises StageError."""
+    if (session.folder / CLONE).exists():
+        _clone_code(session)
+        return
     try:
         archive = (session.folder / ARCHIVE).read_bytes()
         unpack_code(archive, str(session.document.code_digest), session.code_parent)
@@ -61,6 +65,25 @@ def _unpack_code(session: Session) -> None:
             "cannot unpack the project's code",
             str(error),
             "render the notebook again, and run its first cell",
+            "error",
+        ) from None
+
+
+def _clone_code(session: Session) -> None:
+    """Clone the code from its public repository. Raises StageError."""
+    url = "its repository"
+    try:
+        clone = CodeClone.from_bytes((session.folder / CLONE).read_bytes())
+        url = clone.url
+        if clone.digest != session.document.code_digest:
+            raise CodeError(f"{CLONE} describes different code")
+        clone_code(clone, session.code_parent, session.environ_without_secrets)
+    except CodeError as error:
+        raise StageError(
+            f"the project's code cannot be cloned from {url}",
+            str(error),
+            "check the network, and that anybody can read the repository; or set `clone: false` "
+            "under `code` in the spec and render the notebook again: it then contains the code",
             "error",
         ) from None
 

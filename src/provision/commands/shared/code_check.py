@@ -35,8 +35,11 @@ def find_unusable_packages(document: Source, spec: Spec, reader: Reader) -> Iter
 
 
 def find_missing_code(document: Source, spec: Spec, reader: Reader) -> Iterator[Diagnostic]:
-    """Yield a finding if the folder of `code`, or the program of `verify.command`, is missing."""
-    if spec.code is None:
+    """Yield a finding if the folder of `code`, or the program of `verify.command`, is missing.
+
+    Nothing is fetched: a repository is not looked at.
+    """
+    if spec.code is None or spec.code.git is not None:
         return
     folder = document.path.resolve().parent / spec.code.path
     if not reader.exists(folder):

@@ -104,7 +104,7 @@ def _read_content(package: LockedPackage, loaded: LoadedSpec, reader: Reader) ->
             package.name, digest, path, root, version=package.version, problems=problems
         )
     exclude = own_files(loaded, path)
-    tree = reader.read_package_folder(path, root, exclude)
+    tree = reader.code().read_package(path, root, exclude)
     return PackageSource(
         package.name,
         tree.digest,

@@ -19,6 +19,7 @@ from provision.effects.system import Notice, ProgressCallback, Reader, System
 from provision.effects.wheels import PackageSource
 from provision.errors import LockError
 from provision.lock import Lock, digest_of
+from provision.lock.inputs import is_line_locked
 from provision.lock.origins import LockedOrigin
 from provision.lock.package_metadata import (
     PackageMetadata,
@@ -34,9 +35,11 @@ from provision.target_facts import collect_target_facts
 
 
 def read_origins(
-    loaded: LoadedSpec, system: System, progress: ProgressCallback
+    loaded: LoadedSpec, old: Lock | None, system: System, progress: ProgressCallback
 ) -> Mapping[str, SourceBuild]:
     """Return the packages from paths and repositories, by name. May block for minutes.
+
+    A commit that `old` has for the same line is kept.
 
     Raises:
         LockError: one of them cannot be used; the message names its line.
@@ -44,11 +47,20 @@ def read_origins(
         ExternalError: it has dynamic metadata and cannot be built.
     """
     origins = {}
+    locked = old.packages if old is not None else ()
+    commits = {
+        package.name: package.origin.commit
+        for package in locked
+        if package.origin is not None and package.origin.git
+    }
     for number, package in enumerate(loaded.spec.packages):
         if package.is_from_index:
             continue
         try:
-            origins[package.key] = _read_origin(package, loaded, system, progress)
+            revision = package.rev or ""
+            if old is not None and is_line_locked(package, old):
+                revision = commits.get(package.key, revision)
+            origins[package.key] = _read_origin(package, revision, loaded, system, progress)
         except LockError as error:
             position = loaded.position("packages", number)
             raise type(error)(f"{position}: {error.what}", why=error.why, hint=error.hint) from None
@@ -84,7 +96,7 @@ def own_files(loaded: LoadedSpec, folder: Path) -> tuple[str, ...]:
 
 
 def _read_origin(
-    line: Package, loaded: LoadedSpec, system: System, progress: ProgressCallback
+    line: Package, revision: str, loaded: LoadedSpec, system: System, progress: ProgressCallback
 ) -> SourceBuild:
     file, subdirectory = None, line.subdirectory or ""
     if line.path is not None:
@@ -96,11 +108,15 @@ def _read_origin(
     else:
         url = line.git or ""
         progress(Notice(f"reading {line.key} from {url}"))
-        fetched = system.fetch_package(url, line.rev or "", subdirectory)
+        fetched = system.fetch_package(url, revision, subdirectory)
         where = f"{url} at {fetched.commit[:12]}"
         if fetched.submodules:
             names = ", ".join(map(escape_line, fetched.submodules[:5]))
             progress(Notice(f"{line.key} is built without the submodules of {url}: {names}"))
+        if fetched.pointers:
+            names = ", ".join(map(escape_line, fetched.pointers[:5]))
+            note = f"{line.key} has Git LFS pointers in place of files: {names}"
+            progress(Notice(f"warning: {note}; they are not downloaded"))
         text = fetched.pyproject or ""
         if fetched.pyproject is None and line.build is not True:
             raise LockError(

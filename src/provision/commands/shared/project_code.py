@@ -6,33 +6,49 @@ import os
 from collections.abc import Iterator
 from dataclasses import replace
 from glob import escape
+from pathlib import Path
 
+from provision.agent.core.code_files import CodeManifest, code_folder
 from provision.commands.shared.load import LoadedSpec
-from provision.effects.code import CodeTree
+from provision.effects.code import CodeProblem, CodeTree
 from provision.effects.system import Reader
 from provision.kinds.base import Refusal
+from provision.lock import Lock
 from provision.plan import Action
 from provision.sanitize import escape_line
 from provision.spec import Spec
 from provision.spelling import pluralize
+from provision.state import unpacked_code_parent
 from provision.targets import TargetContext, get_driver
 
 _MAX_NAMED = 3
 
 
-def read_spec_code(loaded: LoadedSpec, spec: Spec, reader: Reader) -> CodeTree | None:
-    """Return the code of a spec; None if it declares none. May block for a second.
+def read_spec_code(
+    loaded: LoadedSpec, spec: Spec, target: str, lock: Lock, reader: Reader
+) -> CodeTree | None:
+    """Return the code of a spec at a target; None if it declares none.
 
-    The spec, its lock and the files that its command writes are no part of it.
+    May block for a second, or for minutes if a locked commit is not in the cache. The spec, its
+    lock and the files that its command writes are no part of it.
     """
     if spec.code is None:
         return None
+    written = [path for path in spec.verify.expect.files if not path.startswith(("/", "$"))]
+    if spec.code.git is not None:
+        if lock.code is None:
+            missing = CodeProblem("the lock has no commit of the code", "run `provision lock`")
+            return CodeTree(Path(), CodeManifest(()), problems=(missing,))
+        exclude = (*spec.code.exclude, *(f"/{escape(path)}" for path in written))
+        subdirectory = spec.code.subdirectory or ""
+        tree = reader.code().read_commit(lock.code.git, lock.code.commit, subdirectory, exclude)
+        parent = unpacked_code_parent(loaded.folder, f"{loaded.stem}/{target}")
+        return replace(tree, folder=code_folder(parent, tree.digest))
     home = loaded.path.resolve().parent
     folder = home / spec.code.path
     own = [os.path.relpath(home / path.name, folder) for path in (loaded.path, loaded.lock_path)]
-    own += (path for path in spec.verify.expect.files if not path.startswith(("/", "$")))
-    exclude = (*spec.code.exclude, *(f"/{escape(path)}" for path in own))
-    return reader.read_code(folder, loaded.source.root, exclude)
+    exclude = (*spec.code.exclude, *(f"/{escape(path)}" for path in (*own, *written)))
+    return reader.code().read_folder(folder, loaded.source.root, exclude)
 
 
 def find_code_refusals(context: TargetContext) -> Iterator[Refusal]:
@@ -57,7 +73,8 @@ def _notes(code: CodeTree) -> Iterator[str]:
     manifest = code.manifest
     commit = f", commit {manifest.commit[:12]}" if manifest.commit else ""
     files = pluralize(len(manifest.files), "file")
-    yield f"code: {files} in {code.folder}, {code.digest[:19]}{commit}"
+    where = f"from {code.git}" if code.git else f"in {code.folder}"
+    yield f"code: {files} {where}, {code.digest[:19]}{commit}"
     if code.changed:
         yield f"warning: files differ from the commit: {_name_first(code.changed)}"
     if code.untracked:

@@ -109,7 +109,7 @@ def get_driver_and_context(
         spec_path=loaded.path,
         target_option=name if len(loaded.spec.targets) > 1 else "",
         adopt=adopt,
-        code=read_spec_code(loaded, spec, reader),
+        code=read_spec_code(loaded, spec, name, lock, reader),
     )
     if any(package.origin is not None for package in lock.packages):
         environment = lock.environment(name, context.platform)
@@ -176,6 +176,7 @@ def plan_targets(
         state.lineage if state.serial else "",
         state.serial,
         next(codes, ""),
+        {source.name: source.digest for context in contexts.values() for source in context.sources},
     )
     return TargetPlans(plan, contexts)
 

@@ -11,7 +11,6 @@ import lzma
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from provision.agent.core.code_files import ARCHIVE
 from provision.agent.core.files import zip_files
 from provision.assets import find_asset
 from provision.targets.context import TargetContext
@@ -23,7 +22,7 @@ def build_payload_members(context: TargetContext) -> Mapping[str, bytes]:
     """Return the programs, and archives of a target's code and packages, by name."""
     archives = pack_own_wheels(context)
     if context.code is not None:
-        archives[ARCHIVE] = context.code.pack()
+        archives |= context.code.pack_members()
     return {
         **archives,
         "cell.pyz": device_files.notebook_zipapp(),

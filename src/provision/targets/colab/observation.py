@@ -13,6 +13,7 @@ from provision.facts import Facts
 from provision.kinds.base import Refusal
 from provision.state import Ledger
 from provision.target_facts import find_target_refusals
+from provision.targets.colab.code_delivery import describe_delivery, with_code_delivery
 from provision.targets.colab.file_names import (
     PAYLOAD_SUFFIX,
     build_file_stem,
@@ -49,6 +50,7 @@ class ColabObservation:
     found_refusals: tuple[Refusal, ...]
     rendered: RenderedFiles
     unreachable: str = ""
+    code_note: str = ""
 
 
 FetchFile = Callable[[str, int, Mapping[str, str]], bytes]
@@ -72,6 +74,7 @@ def observe_folder(
     }
     foreign = tuple(name for name, content in contents.items() if is_foreign_file(name, content))
     own = {name: content for name, content in contents.items() if name not in foreign}
+    context = with_code_delivery(context, own, reader)
     spec_file = get_spec_file_name(context, reader)
     github_file = find_github_file(folder / f"{build_file_stem(context)}{PAYLOAD_SUFFIX}", reader)
     files = render_files(context, facts, spec_file=spec_file, url=url, github_file=github_file)
@@ -81,7 +84,8 @@ def observe_folder(
         *_size_refusals(context, files),
     )
     recorded = NotebookRecord.find(ledger.state, context.address)
-    return ColabObservation(facts, folder, own, recorded, refusals, files)
+    note = describe_delivery(context)
+    return ColabObservation(facts, folder, own, recorded, refusals, files, code_note=note)
 
 
 def observe_payload(observed: ColabObservation, reader: Reader, fetch: FetchFile) -> str:

@@ -78,7 +78,12 @@ def plan_files(context: TargetContext, observed: ColabObservation) -> Action:
         reason,
         tuple(effects),
         record.to_json(),
-        (*_notes(context, observed.facts), *_payload_notes(observed), *notes),
+        (
+            *_notes(context, observed.facts),
+            *filter(None, (observed.code_note,)),
+            *_payload_notes(observed),
+            *notes,
+        ),
     )
 
 

@@ -24,6 +24,7 @@ from provision.targets.base import (
     VerifyOptions,
 )
 from provision.targets.context import Interpreter, TargetContext, declared_variables
+from provision.targets.local.code import ABSENT, plan_code, plan_code_removal
 from provision.targets.local.conda import (
     build_activation_command,
     find_conda_refusals,
@@ -45,6 +46,7 @@ from provision.targets.local.planning import (
 )
 from provision.targets.local.probe_run import run_probe
 from provision.targets.local.records import (
+    CodeRecord,
     CondaLinkRecord,
     EnvironmentRecord,
     KernelRecord,
@@ -81,6 +83,8 @@ class LocalProgram:
 class LocalDriver(Driver[LocalObservation]):
     """Environments on this machine."""
 
+    own_folders = ("code",)
+
     def owns(self, part: str) -> bool:  # noqa: ARG002
         """Return True: every part that no other kind claims is local."""
         return True
@@ -100,10 +104,11 @@ class LocalDriver(Driver[LocalObservation]):
         return tuple(refusals)
 
     def plan(self, context: TargetContext, observed: LocalObservation) -> tuple[Action, ...]:
-        """Return the actions: an interpreter if none fits, environment, name for conda, kernel."""
+        """Return the actions: interpreter (if none fits), environment, code, conda name, kernel."""
         actions = (
             plan_python(context, observed),
             plan_environment(context, observed),
+            plan_code(context, observed.code_problem, observed.recorded_code),
             plan_conda_link(context, observed.conda_link, observed.recorded_conda_link),
             plan_kernel(context, observed),
         )
@@ -125,6 +130,9 @@ class LocalDriver(Driver[LocalObservation]):
             actions.append(Action(Operation.DESTROY, address, part, title, reason, removals))
         # The name comes last, when nothing exists that it leads to.
         for part in sorted(parts, key=lambda part: part == CondaLinkRecord.part):
+            if part == CodeRecord.part:
+                actions.append(plan_code_removal(address, parts[part], folder))
+                continue
             unverified = part == EnvironmentRecord.part and VerificationRecord.part not in parts
             actions.append(
                 plan_removal(address, part, parts[part], folder, with_reports=unverified)
@@ -176,7 +184,9 @@ class LocalDriver(Driver[LocalObservation]):
         only: tuple[str, ...],  # noqa: ARG002
     ) -> None:
         """Check that the environment is complete; a Python that went away is the usual cause."""
-        if self.observe(context, ledger, reader).is_complete:
+        observed = self.observe(context, ledger, reader)
+        _require_code(context, observed)
+        if observed.is_complete:
             return
         interpreter = self.get_interpreter(context)
         reason = f"there is no complete environment in {interpreter.prefix}"
@@ -209,7 +219,9 @@ class LocalDriver(Driver[LocalObservation]):
     ) -> LocalProgram:
         """Return a program of the activated environment; it runs while it is followed."""
         system, prefix = journal.system, self.get_interpreter(context).prefix
-        if not self.observe(context, journal.ledger, system).is_complete:
+        observed = self.observe(context, journal.ledger, system)
+        _require_code(context, observed)
+        if not observed.is_complete:
             raise Refused(
                 f"the environment of {context.address} is missing or incomplete",
                 why=f"there is no complete environment in {prefix}",
@@ -233,6 +245,8 @@ class LocalDriver(Driver[LocalObservation]):
             changes = join_limited(observed.differences)
             drift = f"the environment was changed after it was created: {changes}"
             return TargetCondition("changed by hand", location, drift)
+        if observed.is_complete and observed.code_problem == ABSENT:
+            return TargetCondition("outdated", location)
         if observed.is_complete:
             return TargetCondition("current", location)
         if observed.exists or observed.interrupted:
@@ -271,6 +285,20 @@ class LocalDriver(Driver[LocalObservation]):
         """Return `env`, PROVISION_PATH_* and the secrets, from the caller's variables."""
         secrets = _read_secrets(context.spec, caller, partial=partial)
         return {**declared_variables(context.spec, _code_folder(context)), **secrets}
+
+
+def _require_code(context: TargetContext, observed: LocalObservation) -> None:
+    """Raise Refused if the code cannot be read, or is not unpacked."""
+    code = context.code
+    if code is None or not code.git:
+        return
+    if code.problems or observed.code_problem == ABSENT:
+        why = "; ".join(problem.why for problem in code.problems)
+        raise Refused(
+            f"the code of {context.address} is missing",
+            why=why or f"{code.folder} does not exist",
+            hint=f"get it with `{context.command('apply')}`",
+        )
 
 
 def _code_folder(context: TargetContext) -> Path | None:

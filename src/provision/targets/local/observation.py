@@ -23,6 +23,7 @@ from provision.spec import Spec
 from provision.state import Ledger, build_kernel_name, resolve_own_folder
 from provision.target_facts import find_target_refusals
 from provision.targets.context import TargetContext, refuse_untestable_gpu
+from provision.targets.local.code import find_code_problem
 from provision.targets.local.conda import (
     INSTALL_RECORD,
     CondaLink,
@@ -35,6 +36,7 @@ from provision.targets.local.conda import (
 from provision.targets.local.preflight import preflight_notes
 from provision.targets.local.records import (
     MARKER_FILE,
+    CodeRecord,
     CondaLinkRecord,
     EnvironmentRecord,
     KernelRecord,
@@ -64,6 +66,7 @@ class LocalObservation:
         environments_in_use: Recorded environments of earlier locks in which a program runs.
         unused_environments: The other environments of earlier locks.
         edited: Packages whose content is not the installed one.
+        code_problem: Why the code of a repository has to be unpacked; "" for nothing.
         preflight: Notes on this machine and the download, if it is not complete.
     """
 
@@ -90,6 +93,8 @@ class LocalObservation:
     unused_environments: tuple[str, ...] = ()
     preflight: tuple[str, ...] = ()
     edited: tuple[str, ...] = ()
+    code_problem: str = ""
+    recorded_code: CodeRecord | None = None
 
     @property
     def differences(self) -> tuple[str, ...]:
@@ -149,6 +154,8 @@ def observe_environment(context: TargetContext, ledger: Ledger, reader: Reader) 
         unused_environments=unused,
         preflight=() if complete else preflight_notes(context, reader),
         edited=edited if complete else (),
+        code_problem=find_code_problem(context, reader),
+        recorded_code=CodeRecord.find(ledger.state, context.address),
     )
 
 

@@ -89,3 +89,14 @@ class CondaLinkRecord(Record):
     link: str = ""
     end: str = ""
     rival: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CodeRecord(Record):
+    """Code of a repository that is unpacked on this machine: the folder of all its digests."""
+
+    part: ClassVar[str] = "code"
+
+    title: str
+    paths: tuple[str, ...]
+    digest: str

@@ -1,0 +1,154 @@
+"""How a notebook gets the project's code: cloned if anybody can read the commit, else embedded."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+import subprocess
+import zipfile
+from typing import Any
+
+import pytest
+
+from provision.targets.colab import cell
+from tests.rig import Bench, small_spec
+
+URL = "https://git.example.com/team/job.git"
+IDENTITY = ("-c", "user.name=a", "-c", "user.email=a@example.com")
+
+
+def public(bench: Bench) -> dict[str, Any]:
+    """The variables by which every git of this machine finds the repository at its URL."""
+    return {
+        "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": f"url.file://{bench.folder.parent}/remote/.insteadOf",
+        "GIT_CONFIG_VALUE_0": "https://git.example.com/",
+    }
+
+
+def git(bench: Bench, *words: str) -> str:
+    return subprocess.run(
+        ["git", *IDENTITY, *words],
+        cwd=bench.folder,
+        env={**os.environ, **public(bench), "HOME": str(bench.folder / "home")},
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.strip()
+
+
+def spec(bench: Bench, code: str) -> None:
+    target = "{kind: colab, runtime: '2026.07', isolation: venv}"
+    bench.spec(small_spec("alpha", extra=f"code: {code}\ntargets: {{c: {target}}}\n"))
+
+
+@pytest.fixture
+def project(bench: Bench) -> Bench:
+    """A project with a script in a git repository, whose commit is at its remote."""
+    spec(bench, "{path: ., exclude: [home]}")
+    (bench.folder / "train.py").write_text("print(1)\n")
+    (bench.folder / ".gitignore").write_text("home\n.provision\n")
+    bare = bench.folder.parent / "remote/team/job.git"
+    bare.parent.mkdir(parents=True)
+    subprocess.run(["git", "init", "--quiet", "--bare", "-b", "main", bare], check=True)
+    git(bench, "init", "--quiet", "--initial-branch=main")
+    git(bench, "remote", "add", "origin", "git@git.example.com:team/job.git")
+    bench.run("lock", "spec.yaml")
+    commit(bench)
+    return bench
+
+
+def commit(bench: Bench, *, push: bool = True) -> str:
+    git(bench, "add", ".")
+    git(bench, "commit", "--quiet", "-m", "next")
+    if push:
+        git(bench, "push", "--quiet", URL, "main:main")
+        git(bench, "update-ref", "refs/remotes/origin/main", "HEAD")
+    return git(bench, "rev-parse", "HEAD")
+
+
+def render(bench: Bench, *words: str, ends: int = 0, **variables: Any) -> str:
+    done = bench.run("render", "spec.yaml", *words, **variables)
+    assert done.returncode == ends, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def delivered(bench: Bench) -> dict[str, Any]:
+    """Return the description of the clone in a cell; {} if it has an archive."""
+    about = cell.parse_about((bench.folder / "spec.colab.py").read_text())
+    assert about is not None
+    payload = zipfile.ZipFile(io.BytesIO(cell.decode_payload(about["payload"])))
+    names = {"code.json", "code.zip"} & set(payload.namelist())
+    assert len(names) == 1
+    return dict(json.loads(payload.read("code.json"))) if "code.json" in names else {}
+
+
+def test_a_public_commit_is_cloned(project: Bench) -> None:
+    variables, head = public(project), git(project, "rev-parse", "HEAD")
+    planned = project.run("plan", "spec.yaml", **variables).stdout
+    assert f"code: cloned by the notebook from {URL}, commit {head[:12]}" in planned
+    render(project, **variables)
+    found = delivered(project)
+    assert (found["url"], found["commit"], found["subdirectory"]) == (URL, head, "")
+    assert found["left_out"] == ["spec.lock", "spec.yaml"]
+
+
+@pytest.mark.long
+def test_a_notebook_with_current_code_stays_as_it_is(project: Bench) -> None:
+    variables, head = public(project), git(project, "rev-parse", "HEAD")
+    render(project, **variables)
+    assert commit(project) != head
+    shutil.rmtree(project.folder.parent / "remote")
+    render(project, "--check", **variables)
+    (project.folder / "train.py").write_text("print(2)\n")
+    assert "does not match" in render(project, "--check", ends=1, **variables)
+    render(project, **variables)
+    assert delivered(project) == {}
+    commit(project, push=False)
+    render(project, "--check", **variables)
+
+
+@pytest.mark.long
+def test_code_that_nobody_else_can_read_is_embedded(project: Bench) -> None:
+    variables = public(project)
+    (project.folder / "home/.gitconfig").write_text(
+        f'[url "{variables["GIT_CONFIG_KEY_0"][4:-10]}"]\n  insteadOf = https://git.example.com/\n'
+    )
+    assert "code: in the notebook" in project.run("plan", "spec.yaml").stdout
+    (project.folder / "train.py").write_text("print(2)\n")
+    assert "code: in the notebook" in project.run("plan", "spec.yaml", **variables).stdout
+    commit(project, push=False)
+    assert "code: in the notebook" in project.run("plan", "spec.yaml", **variables).stdout
+    git(project, "push", "--quiet", URL, "main:main")
+    git(project, "update-ref", "refs/remotes/origin/main", "HEAD")
+    assert "code: cloned" in project.run("plan", "spec.yaml", **variables).stdout
+    spec(project, "{path: ., exclude: [home], clone: false}")
+    assert "code: in the notebook" in project.run("plan", "spec.yaml", **variables).stdout
+
+
+@pytest.mark.long
+def test_a_cell_that_names_a_foreign_repository_is_out_of_date(project: Bench) -> None:
+    variables = public(project)
+    render(project, **variables)
+    git(project, "remote", "set-url", "origin", "https://git.example.com/other/job.git")
+    assert "does not match" in render(project, "--check", ends=1, **variables)
+
+
+@pytest.mark.long
+def test_files_that_git_changes_on_checkout_are_embedded(project: Bench) -> None:
+    (project.folder / ".gitattributes").write_text("*.py text eol=crlf\n")
+    (project.folder / "train.py").write_bytes(b"print(1)\r\n")
+    commit(project)
+    assert git(project, "status", "--porcelain") == ""
+    assert "code: in the notebook" in project.run("plan", "spec.yaml", **public(project)).stdout
+
+
+def test_code_of_a_repository_is_cloned_by_its_locked_commit(project: Bench) -> None:
+    variables, head = public(project), git(project, "rev-parse", "HEAD")
+    spec(project, f"{{git: '{URL}', rev: main}}")
+    assert project.run("lock", "spec.yaml", **variables).returncode == 0
+    render(project, **variables)
+    found = delivered(project)
+    assert (found["url"], found["commit"], found["left_out"]) == (URL, head, [])
