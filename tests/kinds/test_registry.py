@@ -132,6 +132,7 @@ def test_the_registry_in_use_is_read_only_where_no_spec_is_loaded_yet() -> None:
         "cli/completers.py",
         "cli/main.py",
         "commands/destroy.py",
+        "commands/fleets/destroy.py",
         "commands/orphans.py",
         "commands/schema.py",
         "commands/shared/places.py",

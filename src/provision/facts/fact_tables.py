@@ -387,16 +387,14 @@ class FactTables:
     def windows_of(self) -> Mapping[str, tuple[ReleaseWindow, ...]]:
         """The certain windows of each package, by the package that uses a name."""
         groups: dict[str, list[ReleaseWindow]] = {}
-        for window in self.windows:
-            if window.is_certain:
-                groups.setdefault(window.package, []).append(window)
+        for window in filter(lambda window: window.is_certain, self.windows):
+            groups.setdefault(window.package, []).append(window)
         return {package: tuple(group) for package, group in groups.items()}
 
     @cached_property
     def accelerate_packages(self) -> frozenset[str]:
         """The packages that depend on accelerate without an extra."""
+        rows = self.bringers.items()
         return frozenset(
-            name
-            for name, row in self.bringers.items()
-            if "accelerate" in row.brings and "[" not in name
+            name for name, row in rows if "accelerate" in row.brings and "[" not in name
         )

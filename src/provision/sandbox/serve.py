@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from provision.errors import ExternalError, ProvisionError
 from provision.sandbox.booter import Booter
@@ -21,6 +21,10 @@ from provision.sandbox.faults import Faults
 from provision.sandbox.lifecycle import Delays, Lifecycle
 from provision.sandbox.store import Store
 from provision.sanitize import escape_line
+
+if TYPE_CHECKING:
+    from provision.facts import Facts
+    from provision.sandbox.http_server import Route
 
 _ENDPOINTS = "endpoints.json"
 _POLL_S = 0.02
@@ -140,7 +144,6 @@ def _run_services(
     ports: tuple[int, int],
 ) -> Iterator[Sandbox]:
     from provision.facts import load_facts
-    from provision.sandbox.compute import compute_routes
     from provision.sandbox.custom_jobs import CustomJobs
     from provision.sandbox.execution_jobs import ExecutionJobs
     from provision.sandbox.grpc_server import run_grpc_server
@@ -149,8 +152,6 @@ def _run_services(
     from provision.sandbox.notebooks_rest_routes import notebooks_routes
     from provision.sandbox.notebooks_service import NotebooksService
     from provision.sandbox.replica_machines import ReplicaMachines
-    from provision.sandbox.secret_manager import secret_manager_routes
-    from provision.sandbox.storage import storage_routes
     from provision.sandbox.vertex_rest_routes import vertex_routes
     from provision.sandbox.vertex_service import VertexService
 
@@ -164,16 +165,8 @@ def _run_services(
     replicas = ReplicaMachines(folder)
     custom_jobs = CustomJobs(store, facts, faults, lifecycle, replicas)
     vertex = VertexService(store, facts, faults, lifecycle.delays)
-    router = Router(
-        [
-            *notebooks_routes(service),
-            *vertex_routes(vertex, jobs, custom_jobs),
-            *compute_routes(store, facts, faults),
-            *storage_routes(store, faults),
-            *secret_manager_routes(store),
-        ],
-        delay_s=delays.answer,
-    )
+    routes = [*notebooks_routes(service), *vertex_routes(vertex, jobs, custom_jobs)]
+    router = Router([*routes, *_other_routes(store, facts, faults)], delay_s=delays.answer)
     # The devices end first: their programs would otherwise continue until they notice, and remain
     # zombies until a process waits for them.
     with (
@@ -194,6 +187,19 @@ def _run_services(
             yield Sandbox(dict(lifecycle.endpoints), store, faults)
         finally:
             (folder / _ENDPOINTS).unlink(missing_ok=True)
+
+
+def _other_routes(store: Store, facts: Facts, faults: Faults) -> list[Route]:
+    """Return the routes of Compute Engine, Cloud Storage and Secret Manager."""
+    from provision.sandbox.compute import compute_routes
+    from provision.sandbox.secret_manager import secret_manager_routes
+    from provision.sandbox.storage import storage_routes
+
+    return [
+        *compute_routes(store, facts, faults),
+        *storage_routes(store, faults),
+        *secret_manager_routes(store),
+    ]
 
 
 def _endpoints(http_port: int, grpc_port: int) -> dict[str, str]:
