@@ -74,7 +74,7 @@ class FileSource(Protocol):
     """The files of a listing, in a folder or in a commit."""
 
     pointer_hint: str
-    """How to get the file in place of a pointer of Git LFS."""
+    """Advice to get the file in place of a pointer of Git LFS."""
 
     def measure(self, paths: Sequence[str]) -> Mapping[str, int]:
         """Return the size in bytes of each file that exists."""

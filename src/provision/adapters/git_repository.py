@@ -223,7 +223,7 @@ def _name_ref(revision: str) -> str:
 
 
 def git_variables(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables of git: it asks nothing, and works in the folder that is named."""
+    """Return the variables of git: no prompts, and the folder that is named."""
     variables = {
         **{name: value for name, value in environment.items() if name not in _FORBIDDEN_VARIABLES},
         "GIT_TERMINAL_PROMPT": "0",

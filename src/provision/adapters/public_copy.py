@@ -27,7 +27,7 @@ _OF_THE_USER = ("HOME", "XDG_CONFIG_HOME", "GIT_ASKPASS", "SSH_ASKPASS")
 
 
 def list_public_addresses(code: CodeTree, environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the https addresses of the repositories that may have the code; asks no server."""
+    """Return the https addresses of the repositories that may have the code, offline."""
     if code.git:
         urls = [code.git]
     else:
@@ -41,8 +41,8 @@ def list_public_addresses(code: CodeTree, environment: Mapping[str, str]) -> tup
 def find_public_copy(code: CodeTree, environment: Mapping[str, str]) -> CodeClone | None:
     """Return the public commit with exactly these files; None if there is none.
 
-    May block for 20 s. A commit that no remote branch contains, as far as this clone knows, is
-    not looked for.
+    May block for 20 s. A commit that no remote branch contains, by the records of this clone,
+    is not looked for.
     """
     commit = code.manifest.commit
     if code.problems or code.manifest.dirty or not commit:

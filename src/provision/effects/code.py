@@ -120,7 +120,7 @@ class CodeReader(Protocol):
         """
 
     def list_public_addresses(self, code: CodeTree) -> tuple[str, ...]:
-        """Return the https addresses of repositories that may have code; asks no server."""
+        """Return the https addresses of repositories that may have code, offline."""
 
     def find_public_copy(self, code: CodeTree) -> CodeClone | None:
         """Return the commit that anybody can clone and that has exactly the files of some code.

@@ -1,4 +1,4 @@
-"""How a cell gets the project's code: cloned from a public repository, or from an archive."""
+"""Brings the project's code to a cell: by a clone of a public repository, or in an archive."""
 
 from __future__ import annotations
 
