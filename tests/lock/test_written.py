@@ -29,6 +29,13 @@ SPEC: dict[str, Any] = {
         "colab": {"kind": "colab", "runtime": "2026.07"},
         "bench": {"kind": "workbench", "project": "p", "zones": ["us-central1-a"]},
         "team": {"kind": "colab-enterprise", "project": "p", "region": "us-central1"},
+        "cluster": {
+            "kind": "vertex-job",
+            "project": "p",
+            "regions": ["us-central1"],
+            "bucket": "gs://bucket/folder",
+            "image": f"docker.io/library/python@sha256:{'0' * 64}",
+        },
     },
 }
 # Every field of the language stands in one of these tables: a new one has to be put in the right
@@ -77,6 +84,10 @@ TARGET_STAYS: dict[str, tuple[str, Any]] = {
     "kernel": ("local", True),
     "via": ("colab", "colab-cli"),
     "shape": ("colab", "high"),
+    "payload": ("colab", "embedded"),
+    "regions": ("cluster", ["us-east4"]),
+    "replicas": ("cluster", 2),
+    "capacity": ("cluster", "spot"),
     "project": ("bench", "other"),
     "region": ("team", "europe-west4"),
     "zones": ("bench", ["us-central1-b"]),
