@@ -79,7 +79,7 @@ class MortalSystem(RealSystem):
         self.at, self.after, self.performed = at, after, 0
         if way == "rest":
             endpoints = Endpoints.from_addresses(options["endpoints"])
-            self._services.google = GoogleClient(endpoints, only_rest=True)
+            self._services._google = GoogleClient(endpoints, only_rest=True)
 
     def perform(self, effect: Effect, progress: ProgressCallback) -> None:
         dies = False

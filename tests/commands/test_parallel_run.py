@@ -109,6 +109,7 @@ import signal, threading
 from provision.commands.fleets.parallel_run import JobInterrupted, Job, ParallelRun
 from tests.commands.test_parallel_run import Watcher, never
 
+signal.signal(signal.SIGINT, signal.default_int_handler)
 run, waiting, watcher = ParallelRun(1, never), threading.Event(), Watcher()
 
 def work(_):

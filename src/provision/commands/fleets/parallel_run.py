@@ -6,6 +6,7 @@ import contextvars
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from queue import Empty, SimpleQueue
@@ -142,21 +143,23 @@ class ParallelRun:
     ) -> BaseException | None:
         """Start the threads and wait until all have ended; return the interrupt if one came."""
         interruption: BaseException | None = None
-        is_announced = False
         waiting = list(threads)
+
+        def wait() -> None:
+            """All loops are in here: an interrupt may come between any two instructions."""
+            if interruption is not None:
+                watcher.interrupt()
+                terminate_piped_programs()
+            while waiting and interruption is None:
+                waiting.pop().start()
+            while any(thread.is_alive() for thread in threads):
+                with suppress(Empty):
+                    ended.get(timeout=_POLL_S)
+
         while True:
             try:
-                if interruption is not None and not is_announced:
-                    is_announced = True
-                    watcher.interrupt()
-                    terminate_piped_programs()
-                while waiting and interruption is None:
-                    waiting.pop().start()
-                if not any(thread.is_alive() for thread in threads):
-                    return interruption
-                ended.get(timeout=_POLL_S)
-            except Empty:
-                continue
+                wait()
+                return interruption
             except Exception:
                 raise
             except BaseException as signal:  # noqa: BLE001 (raised by the caller)

@@ -15,6 +15,8 @@ from provision.verification.device_files import probe_zipapp
 
 CHECKS_OF_PROJECTS = frozenset({"V01", "V02"})
 """Checks of `code` and of `verify.command`."""
+CHECKS_OF_REPLICAS = frozenset({"G01", "G02", "G06", "G08"})
+"""Checks that compare the machines of a job."""
 _WIDTH = 150
 
 
@@ -24,14 +26,20 @@ def pack_probe_for_check(
     """Return the values of the program that runs one check, and the probe as text.
 
     Raises:
-        Refused: the check runs the project's own code, or the expectations do not include the
-            check or are of another version.
+        Refused: the check runs the project's own code or compares machines, or the expectations do
+            not include the check or are of another version.
     """
     if name in CHECKS_OF_PROJECTS:
         raise Refused(
             f"{name} cannot be written as a standalone program",
             why="the check tests your project's code, which a standalone program does not contain",
             hint="run your program instead: `provision run SPEC -- PROGRAM`",
+        )
+    if name in CHECKS_OF_REPLICAS:
+        raise Refused(
+            f"{name} cannot be written as a standalone program",
+            why="the check compares several machines",
+            hint="run the job again: `provision verify SPEC --target TARGET`",
         )
     try:
         document = narrow_expectations(name, promised, tier)
