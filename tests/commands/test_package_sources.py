@@ -95,16 +95,16 @@ def test_a_folder_is_locked_by_its_requirements_and_built_again_after_an_edit(
     digest = readings(project)["source.ours"]
     assert "nothing has changed since" in project.run("plan", "spec.yaml").stdout
 
-    write_package(project.folder / "libs/ours", 2)
+    write_package(project.folder / "libs/ours", 22)
     assert project.run("lock", "--check", "spec.yaml").returncode == 0
     planned = project.run("plan", "spec.yaml").stdout
     assert "the files of ours have changed" in planned
     assert "1 to change" in planned
     apply(project)
-    assert installed(project).startswith("2 ")
+    assert installed(project).startswith("22 ")
     assert readings(project)["source.ours"] != digest
 
-    write_package(project.folder / "libs/ours", 2, PROJECT.replace("beta", "gamma"))
+    write_package(project.folder / "libs/ours", 22, PROJECT.replace("beta", "gamma"))
     stale = project.run("lock", "--check", "spec.yaml")
     assert stale.returncode == 1
     assert "the requirements of libs/ours have changed" in stale.stdout + stale.stderr
@@ -118,8 +118,8 @@ def test_an_edit_of_an_editable_package_has_an_effect_at_once(project: Bench) ->
     assert installed(project).split() == ["1", str(project.folder / "libs/ours/ours.py")]
     digest = readings(project)["source.ours"]
 
-    write_package(project.folder / "libs/ours", 2)
-    assert installed(project).startswith("2 ")
+    write_package(project.folder / "libs/ours", 22)
+    assert installed(project).startswith("22 ")
     assert project.run("lock", "--check", "spec.yaml").returncode == 0
     planned = project.run("plan", "spec.yaml").stdout
     assert "No changes; only the verification remains." in planned
@@ -176,7 +176,7 @@ def test_what_cannot_be_used_is_a_finding(project: Bench) -> None:
 def test_a_saved_plan_notices_an_edit_of_a_package(project: Bench) -> None:
     lock(project, "{name: ours, path: ./libs/ours}")
     assert project.run("plan", "spec.yaml", "--out", "plan.json").returncode == 0
-    write_package(project.folder / "libs/ours", 2)
+    write_package(project.folder / "libs/ours", 22)
     stale = project.run("apply", "spec.yaml", "--yes", "--plan", "plan.json")
     assert stale.returncode == 2
     assert "changed since it was saved: files of ours" in stale.stderr
@@ -246,9 +246,9 @@ def test_a_runtime_gets_a_wheel_of_the_same_files(project: Bench) -> None:
     assert "wheel: ours from libs/ours" in project.run("plan", "spec.yaml").stdout
     first = wheels()
     assert first == {"ours-1.0-py3-none-any.whl": b"BUILT_WITH = 1"}
-    write_package(project.folder / "libs/ours", 2)
+    write_package(project.folder / "libs/ours", 22)
     assert project.run("render", "spec.yaml", "--check").returncode == 1
-    assert wheels() == {"ours-1.0-py3-none-any.whl": b"BUILT_WITH = 2"}
+    assert wheels() == {"ours-1.0-py3-none-any.whl": b"BUILT_WITH = 22"}
 
     with (project.folder / "libs/ours/build.py").open("a") as file:
         file.write('TAG = "cp311-cp311-linux_x86_64"\n')
@@ -268,7 +268,7 @@ def repository(project: Bench) -> Bench:
     git(project, work, "add", ".")
     git(project, work, "commit", "--quiet", "-m", "one")
     git(project, work, "tag", "v1")
-    write_package(work / "sub", 2)
+    write_package(work / "sub", 22)
     git(project, work, "commit", "--quiet", "-a", "-m", "two")
     git(project, work, "clone", "--quiet", "--bare", str(work), str(bare))
     configuration = (

@@ -29,9 +29,10 @@ def test_an_edit_is_installed_again(runtime: Runtime, tool: str) -> None:
         with_pip(runtime)
         path = path_without_uv(runtime)
     runtime.bring("alpha==1.0")
+    # The values differ in length: a compiled file is told by the size and the second of its source.
     for value, summary in (
         (1, "1 kept, 0 changed, 1 added"),
-        (2, "1 kept, 0 changed, 0 added, 1 with changed code"),
+        (22, "1 kept, 0 changed, 0 added, 1 with changed code"),
     ):
         folder = lay_out(runtime, f"CODE = {value}\n")
         done = runtime.start(folder, **path)
