@@ -125,6 +125,25 @@ def test_apply_goes_on_to_apply(applied: Bench) -> None:
     assert "VERIFIED" in done.stdout
 
 
+def test_packages_that_stay_are_copied_from_the_earlier_environment(applied: Bench) -> None:
+    """Their files are the same, nothing of them is installed again, and the verdict holds."""
+    applied.spec(small_spec("alpha", "beta"))
+    assert applied.run("apply", "spec.yaml", "--yes").returncode == 0
+    environment = applied.folder / ".provision/envs/spec.local"
+    (code,) = environment.glob("lib/*/site-packages/alpha/__init__.py")
+    before, path = code.stat().st_ino, environment.resolve()
+    # Without its cache, uv can install nothing.
+    words = ("remove", "beta", "spec.yaml", "--apply", "--yes")
+    done = applied.run(*words, UV_CACHE_DIR=str(applied.folder / "empty"), UV_OFFLINE="1")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "VERIFIED" in done.stdout
+    assert environment.resolve() != path
+    assert code.stat().st_ino == before
+    assert not list(environment.glob("lib/*/site-packages/beta*"))
+    note = json.loads((environment / "installed.json").read_text())
+    assert (note["mode"], note["counts"]["hash-checked"]) == ("own", 1)
+
+
 def test_a_failed_write_restores_what_was_written(tmp_path: Path) -> None:
     first, second = tmp_path / "first", tmp_path / "missing" / "second"
     first.write_text("old")

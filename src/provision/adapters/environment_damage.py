@@ -10,11 +10,9 @@ from typing import Any
 
 from provision.agent.core.installed_packages import find_installed_packages
 from provision.agent.core.record_audit import (
-    FileKey,
     InstallNote,
     compare_files,
     find_matching_files,
-    find_unchanged_files,
     find_unlisted_files,
     read_record,
 )
@@ -31,7 +29,7 @@ def find_damage(
     `note` is the record that the installer wrote.
     """
     site = environment / f"lib/python{minor}/site-packages"
-    document = _read_note(note)
+    document = read_install_record(note)
     records = {
         name: read_record(package.metadata_folder)
         for name, package in find_installed_packages([str(site)]).items()
@@ -60,20 +58,6 @@ def find_damage(
     return Damage(tuple(packages), tuple(startup_files), compared_by)
 
 
-def find_verified_files(environment: Path, note: Path, minor: str) -> dict[FileKey, str]:
-    """Return the hashes of the files of packages that are unchanged since an environment was made.
-
-    They were compared with these hashes then.
-    """
-    document = _read_note(note)
-    site = environment / f"lib/python{minor}/site-packages"
-    verified = dict[FileKey, str]()
-    for name, package in find_installed_packages([str(site)]).items():
-        noted = InstallNote.from_install_result(document, name)
-        verified |= find_unchanged_files(read_record(package.metadata_folder), noted)
-    return verified
-
-
 def _files_rewritten_by_conda(note: Mapping[str, Any], environment: Path) -> frozenset[str]:
     """Return the files that conda rewrote while linking them, which never matched a RECORD."""
     packages = note.get("packages")
@@ -86,7 +70,8 @@ def _files_rewritten_by_conda(note: Mapping[str, Any], environment: Path) -> fro
     return frozenset(os.path.normpath(environment / path) for path in texts)
 
 
-def _read_note(path: Path) -> Mapping[str, Any]:
+def read_install_record(path: Path) -> Mapping[str, Any]:
+    """Return the record that an installer wrote; empty if it cannot be read."""
     try:
         with path.open("rb") as file:
             note = json.loads(file.read(_NOTE_LIMIT))

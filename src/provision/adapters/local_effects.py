@@ -10,7 +10,7 @@ import tempfile
 import zipfile
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, assert_never
+from typing import TYPE_CHECKING, Any, NamedTuple, assert_never
 
 from provision.adapters import files
 from provision.adapters.process import stream
@@ -103,17 +103,25 @@ def perform(effect: local.LocalEffect, context: LocalContext, progress: Progress
 def _install_packages(
     effect: local.InstallPackages, context: LocalContext, progress: ProgressCallback
 ) -> None:
-    uv, verified = context.uv(), {}
+    uv, copied = context.uv(), dict[str, dict[str, Any]]()
     if effect.sources:
         from provision.adapters.uv.package_builds import with_built_packages
 
         effect = with_built_packages(effect, uv, context.environment, progress)
-    if effect.earlier is not None:
-        from provision.adapters.environment_damage import find_verified_files
+    from provision.adapters import environment_copy
 
-        note = effect.earlier / INSTALL_RECORD
-        verified = find_verified_files(effect.earlier, note, effect.minor)
-    result = uv.install_packages(effect, verified, progress)
+    if effect.earlier is not None:
+        copied = environment_copy.copy_packages(
+            effect.earlier,
+            effect.earlier / INSTALL_RECORD,
+            effect.environment,
+            effect.minor,
+            effect.pins,
+        )
+    result = uv.install_packages(effect, copied.keys(), progress)
+    if copied:
+        result = environment_copy.with_copied_packages(result, copied)
+    result = environment_copy.with_locked_hashes(result, effect.pins)
     if effect.shared:
         from provision.adapters.conda.prefixes import with_conda_packages
 

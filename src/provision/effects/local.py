@@ -44,8 +44,8 @@ class InstallPackages(NamedTuple):
     sources: tuple[PackageSource, ...] = ()
     """Packages from paths and repositories: they are built, or used as a wheel, and installed."""
     earlier: Path | None = None
-    """An earlier environment: files that it shares with this one are not read again to be compared,
-    if they are unchanged since they were compared there.
+    """An earlier environment next to this new one: packages that both contain are copied from it,
+    if their files are unchanged since they were compared there.
     """
 
 

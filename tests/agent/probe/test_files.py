@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -21,10 +20,10 @@ from provision.agent.core.record_audit import (
     InstallNote,
     RecordFile,
     compare_files,
-    find_unchanged_files,
     find_unlisted_files,
     make_install_note,
     read_record,
+    stat_unchanged_files,
 )
 from provision.agent.probe.model import ReadingClass
 from provision.agent.probe.readings import class_of_reading
@@ -380,31 +379,15 @@ def test_every_kind_of_row(tmp_path: Path, row: str, hashing: bool, flaw: str | 
     )
 
 
-def test_a_file_that_was_compared_in_another_environment_is_not_read_again(
-    environment: Environment, tmp_path: Path
-) -> None:
-    """It is read if it is another file, has changed since, or should have another hash."""
-    site, other = site_of(environment), tmp_path / "other"
-    earlier = read_record(str(site / "alpha-1.0.dist-info"))
-    shutil.copytree(site, other, copy_function=os.link)
-    linked = read_record(str(other / "alpha-1.0.dist-info"))
-    code = other / "alpha/__init__.py"
-    times = code.stat()
-    verified = find_unchanged_files(earlier, make_install_note(earlier))
-    code.write_text(CODE.replace("1", "2"))
-    os.utime(code, ns=(times.st_atime_ns, times.st_mtime_ns))
-    assert compare_files(linked, hashed=True, verified=verified).flaws == {}
-    assert list(compare_files(linked, hashed=True).flaws) == [str(code)]
-
-    os.utime(code, ns=(times.st_atime_ns, times.st_mtime_ns + 1))
-    assert list(compare_files(linked, hashed=True, verified=verified).flaws) == [str(code)]
-    note = InstallNote(earlier.sha256, "another snapshot")
-    assert find_unchanged_files(earlier, note) == {}
-    assert find_unchanged_files(earlier, InstallNote()) == {}
-
-    os.utime(code, ns=(times.st_atime_ns, times.st_mtime_ns))
-    locked = replace(linked, rows=tuple((path, "sha256=x", "") for path, _, _ in linked.rows))
-    assert str(code) in compare_files(locked, hashed=True, verified=verified).flaws
+def test_unchanged_files_are_those_that_the_note_describes(environment: Environment) -> None:
+    record = read_record(str(site_of(environment) / "alpha-1.0.dist-info"))
+    note = make_install_note(record)
+    assert len(stat_unchanged_files(record, note)) == len(record.hashed_rows)
+    assert stat_unchanged_files(record, replace(note, snapshot="another")) == []
+    assert stat_unchanged_files(record, replace(note, record_fits=False)) == []
+    assert stat_unchanged_files(record, InstallNote()) == []
+    (site_of(environment) / "alpha/__init__.py").unlink()
+    assert stat_unchanged_files(record, make_install_note(record)) == []
 
 
 def test_a_folder_that_cannot_be_listed_has_no_strays(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,6 @@ from provision.adapters.uv.sources import (
     read_pip_config,
 )
 from provision.agent.core.process import ProcessResult
-from provision.agent.core.record_audit import FileKey
 from provision.agent.install.installer import RunProcess
 from provision.agent.install.uv_inputs import scrub_environment
 from provision.effects.local import CreateVenv, InstallPackages, InstallPython
@@ -130,12 +129,12 @@ class UvToolchain:
     def install_packages(
         self,
         effect: InstallPackages,
-        verified: Mapping[FileKey, str],
+        present: Collection[str],
         progress: ProgressCallback,
     ) -> dict[str, Any]:
         """Make an environment contain exactly the pins, or at least these if it is shared.
 
-        `verified` are hashes of files that need not be read again.
+        `present` are names of pins that were copied into a new environment just now.
 
         Returns:
             The provenance of each package (see provision.agent.install.installer).
@@ -158,14 +157,14 @@ class UvToolchain:
         indexes = {source.name: index_url(source, environment) for source in sources.named}
         with tempfile.TemporaryDirectory(prefix="provision-") as folder:
             request = InstallRequest(
-                InstallMode.SHARED if effect.shared else InstallMode.OWN,
+                InstallMode.SHARED if effect.shared or present else InstallMode.OWN,
                 str(effect.environment / "bin/python"),
                 effect.minor,
-                effect.pins,
+                tuple(pin for pin in effect.pins if pin.name not in present),
                 {DEFAULT_INDEX: sources.default.url, **indexes},
                 link_wheels(sources, Path(folder)),
                 reinstall=frozenset(effect.reinstall),
-                verified=verified,
+                present=tuple(pin for pin in effect.pins if pin.name in present),
             )
             try:
                 return installer.install_packages(

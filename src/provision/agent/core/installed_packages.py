@@ -8,11 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from types import MappingProxyType
 from typing import Any
 
 from .record_audit import (
-    FileKey,
     InstallNote,
     compare_files,
     find_matching_files,
@@ -144,7 +142,7 @@ def _provenance(before: InstalledPackage | None, after: InstalledPackage) -> Pro
 
 def find_flaw(package: InstalledPackage) -> str:
     """Return the first difference of a package's files from its RECORD, by size; "" for none."""
-    return next(iter(_audit(package).flaws), "")
+    return next(iter(_audit(package, hashed=False).flaws), "")
 
 
 def audit_packages(
@@ -152,7 +150,6 @@ def audit_packages(
     *,
     hashed: bool,
     among: Iterable[InstalledPackage] = (),
-    verified: Mapping[FileKey, str] = MappingProxyType({}),
 ) -> dict[str, AuditResult]:
     """Compare every file that the RECORDs of packages list: by size, with `hashed` by sha256 too.
 
@@ -163,16 +160,15 @@ def audit_packages(
     Args:
         packages: the packages by name.
         hashed: read all files.
-        verified: hashes of files that are not read again.
         among: other packages in the same folders. A file that several packages install must match
             the RECORD of one of them.
     """
     if hashed:
         # Hashing releases the interpreter's lock.
         with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
-            audits = list(pool.map(lambda package: _audit(package, verified), packages.values()))
+            audits = list(pool.map(lambda package: _audit(package, hashed=True), packages.values()))
     else:
-        audits = [_audit(package) for package in packages.values()]
+        audits = [_audit(package, hashed=False) for package in packages.values()]
     fitting = find_matching_files(
         {path for audit in audits for path in audit.altered_files},
         (read_record(package.metadata_folder) for package in (*packages.values(), *among)),
@@ -217,10 +213,9 @@ def _stamp(metadata_folder: str) -> tuple[tuple[int, ...], int]:
     return (), 0
 
 
-def _audit(package: InstalledPackage, verified: Mapping[FileKey, str] | None = None) -> AuditResult:
-    """Compare by size; with `verified` by sha256 too, except the files in it."""
+def _audit(package: InstalledPackage, *, hashed: bool) -> AuditResult:
     record = read_record(package.metadata_folder)
-    comparison = compare_files(record, hashed=verified is not None, verified=verified or {})
+    comparison = compare_files(record, hashed=hashed)
     flaws = tuple(comparison.flaws.values())
     altered = () if record.flaw else tuple(comparison.flaws)
     note = InstallNote(record.sha256, comparison.snapshot)

@@ -8,18 +8,14 @@ import hashlib
 import io
 import os
 import stat
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from types import MappingProxyType
 
 _CHUNK = 2**20
 _LONGEST_FLAW = 200
 _VENV_FILES = {"_virtualenv.pth": b"import _virtualenv", "_virtualenv.py": None}
 """Files of virtual environments with their content (None: any). Source: virtualenv; uv up to 0.9.
 """
-
-FileKey = tuple[int, int, int, int]
-"""A file and its version: device, inode, size in bytes, and time of change (ns)."""
 
 FileStatus = os.stat_result | OSError | ValueError
 """The status of a file, or why it has none."""
@@ -127,25 +123,21 @@ def read_record(metadata: str) -> RecordFile:
 
 def make_install_note(record: RecordFile) -> InstallNote:
     """Return what is noted of a package that was just installed."""
-    return InstallNote(record.sha256, _snapshot(record, _stat_files(record)))
+    return InstallNote(record.sha256, take_snapshot(record, _stat_files(record)))
 
 
-def find_unchanged_files(record: RecordFile, note: InstallNote) -> dict[FileKey, str]:
-    """Return the hash that each file of an installed package has; empty if one has changed.
+def stat_unchanged_files(record: RecordFile, note: InstallNote) -> list[os.stat_result]:
+    """Return the status of each hashed file of an installed package; empty if one has changed.
 
     The files were compared by sha256 when the note was written.
     """
     is_noted = note.record_fits and note.record_sha256 == record.sha256
     if record.flaw or not is_noted:
-        return {}
+        return []
     statuses = _stat_files(record)
-    if note.snapshot != _snapshot(record, statuses):
-        return {}
-    return {
-        _key(status): digest
-        for (_, digest, _), status in zip(record.hashed_rows, statuses, strict=True)
-        if isinstance(status, os.stat_result)
-    }
+    found = [status for status in statuses if isinstance(status, os.stat_result)]
+    is_unchanged = len(found) == len(statuses) and note.snapshot == take_snapshot(record, found)
+    return found if is_unchanged else []
 
 
 def compare_files(
@@ -153,28 +145,27 @@ def compare_files(
     noted: InstallNote | None = None,
     *,
     hashed: bool = False,
-    verified: Mapping[FileKey, str] = MappingProxyType({}),
 ) -> FileComparison:
     """Compare the files of a RECORD with it: by size, with `hashed` by sha256 too.
 
     With the note of the installation, files whose size, mode and time of change are as noted count
     as unchanged; otherwise all files of the package are compared by sha256. An edit that keeps size
-    and time is found with `hashed` only. `verified` are hashes of files that are not read again.
+    and time is found with `hashed` only.
     """
     rows, record_path = record.hashed_rows, os.path.join(record.metadata_folder, "RECORD")
     # Each file is looked at once: there are thousands of files.
     statuses = _stat_files(record)
-    snapshot = _snapshot(record, statuses)
+    snapshot = take_snapshot(record, statuses)
     if record.flaw:
         return FileComparison(0, 0, {record_path: record.flaw}, snapshot=snapshot)
     if noted is None or not noted.snapshot:
-        flaws = _flaws(record, statuses, hashed=hashed, verified=verified)
+        flaws = _flaws(record, statuses, hashed=hashed)
         hashed_files = len(rows) if hashed else 0
         return FileComparison(len(rows), hashed_files, flaws, snapshot=snapshot)
     unchanged = noted.snapshot == snapshot
     by_hash = hashed or not unchanged
     skipped = unchanged and noted.record_fits and not hashed
-    flaws = {} if skipped else _flaws(record, statuses, hashed=by_hash, verified=verified)
+    flaws = {} if skipped else _flaws(record, statuses, hashed=by_hash)
     if noted.record_sha256 != record.sha256:
         flaws[record_path] = "its RECORD was changed"
     return FileComparison(len(rows), len(rows) if by_hash else 0, flaws, unchanged, snapshot)
@@ -185,12 +176,11 @@ def _flaws(
     statuses: Iterable[FileStatus],
     *,
     hashed: bool,
-    verified: Mapping[FileKey, str],
 ) -> dict[str, str]:
     root, flaws = os.path.dirname(record.metadata_folder), {}
     for (path, digest, size), status in zip(record.hashed_rows, statuses, strict=True):
         file = os.path.join(root, path)
-        if flaw := _flaw(file, status, digest, size, hashed=hashed, verified=verified):
+        if flaw := _flaw(file, status, digest, size, hashed=hashed):
             flaws[os.path.normpath(file)] = _readable(f"{path} {flaw}")
     return flaws
 
@@ -208,7 +198,7 @@ def find_matching_files(
         path
         for record in records
         for path, digest, size in record.hashed_files
-        if path in files and not _flaw(path, _stat(path), digest, size, hashed=hashed, verified={})
+        if path in files and not _flaw(path, _stat(path), digest, size, hashed=hashed)
     )
 
 
@@ -235,8 +225,11 @@ def find_unlisted_files(folder: str, records: Iterable[RecordFile]) -> tuple[lis
 
 def _stat_files(record: RecordFile) -> list[FileStatus]:
     """Return the status of each hashed file; opens no file."""
-    root = os.path.dirname(record.metadata_folder)
-    return [_stat(os.path.join(root, path)) for path, _, _ in record.hashed_rows]
+    # Not os.path.join, which takes as long as the call of the system.
+    root = os.path.dirname(record.metadata_folder) + os.sep
+    return [
+        _stat(path if path.startswith(os.sep) else root + path) for path, _, _ in record.hashed_rows
+    ]
 
 
 def _stat(path: str) -> FileStatus:
@@ -246,7 +239,7 @@ def _stat(path: str) -> FileStatus:
         return error
 
 
-def _snapshot(record: RecordFile, statuses: Iterable[FileStatus]) -> str:
+def take_snapshot(record: RecordFile, statuses: Iterable[FileStatus]) -> str:
     """Return a digest over path, size, mode and time (ns) of all hashed files."""
     lines = []
     for (path, _, _), about in zip(record.hashed_rows, statuses, strict=True):
@@ -257,10 +250,6 @@ def _snapshot(record: RecordFile, statuses: Iterable[FileStatus]) -> str:
     return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def _key(about: os.stat_result) -> FileKey:
-    return about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns
-
-
 def _flaw(
     path: str,
     about: FileStatus,
@@ -268,7 +257,6 @@ def _flaw(
     size: str,
     *,
     hashed: bool,
-    verified: Mapping[FileKey, str],
 ) -> str:
     """Return how a file differs from its row, "" if it does not."""
     if isinstance(about, PermissionError):
@@ -286,8 +274,6 @@ def _flaw(
             if about.st_mode & stat.S_IROTH or os.access(path, os.R_OK)
             else "cannot be read: Permission denied"
         )
-    if verified and verified.get(_key(about)) == listed:
-        return ""
     algorithm, _, value = listed.partition("=")
     try:
         return "" if _digest(path, algorithm) == value.rstrip("=") else "was changed"

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from ..core.json_fields import FieldReader
 from ..core.own_wheels import OWN_INDEX
-from ..core.record_audit import FileKey
 
 SCHEMA = "provision.install/1"
 DEFAULT_INDEX = "pypi"
@@ -77,8 +76,8 @@ class InstallRequest:
 
     `indexes` maps names to addresses; without the default index, uv uses its own. `find_links` are
     further folders and pages of wheels. `reinstall` are packages to install again even in
-    the requested version. `verified` are hashes of installed files that are not read again.
-    `wheels` is the archive with the wheels of the project's own packages.
+    the requested version. `present` are packages that are installed already and are neither
+    compared nor changed. `wheels` is the archive with the wheels of the project's own packages.
     """
 
     mode: InstallMode
@@ -89,7 +88,7 @@ class InstallRequest:
     find_links: tuple[str, ...] = ()
     audit: AuditLevel = AuditLevel.FULL
     reinstall: frozenset[str] = frozenset()
-    verified: Mapping[FileKey, str] = field(default_factory=dict)
+    present: tuple[PackageToInstall, ...] = ()
     wheels: str = ""
 
 

@@ -121,9 +121,9 @@ def install_packages(
     if they differ or are in `request.reinstall`. An edit of a cached file together with its RECORD
     line is not detected.
 
-    Files in `request.verified` are not read again. `environment` is scrubbed; with UV_OFFLINE=1,
-    everything comes from uv's cache. `folder` is empty, for files that uv reads. Raises
-    InstallError, and UvFailed: uv changes nothing before it has every file.
+    `environment` is scrubbed; with UV_OFFLINE=1, everything comes from uv's cache. `folder` is
+    empty, for files that uv reads. Raises InstallError, and UvFailed: uv changes nothing before it
+    has every file.
     """
     python = inspect_interpreter(request.python, environment, run)
     if python.minor != request.python_version:
@@ -260,12 +260,7 @@ class _Installation:
             (changed if is_changed else others)[name] = package
         return after, {
             **audit_packages(others, hashed=False, among=after.values()),
-            **audit_packages(
-                changed,
-                hashed=self._hashed,
-                among=after.values(),
-                verified=self.request.verified,
-            ),
+            **audit_packages(changed, hashed=self._hashed, among=after.values()),
         }
 
     def _install(self, reinstalled: Collection[str], *options: str) -> None:
@@ -311,7 +306,8 @@ class _Installation:
         self._run_uv(argv)
 
     def _write_build_variables(self, sources: Iterable[PackageToInstall]) -> None:
-        hashes = [sorted(package.hashes) for package in self.request.packages]
+        packages = (*self.request.packages, *self.request.present)
+        hashes = sorted(sorted(package.hashes) for package in packages)
         inputs = json.dumps([self.request.python_version, *hashes])
         digest = json.dumps(hashlib.sha256(inputs.encode()).hexdigest())
         lines = [

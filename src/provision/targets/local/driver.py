@@ -56,7 +56,7 @@ from provision.targets.local.records import (
 from provision.targets.stored_verdict import VerificationRecord
 from provision.targets.summary import TargetCondition, TargetSummary
 
-_SHARED_FILES = " (files shared with the earlier environment were already compared there)"
+_SHARED_FILES = " (packages copied from the earlier environment were already compared there)"
 
 
 @dataclass(frozen=True, slots=True)
