@@ -9,7 +9,6 @@ from provision.diagnostics import Route
 from provision.facts import Facts, lazy_tables
 from provision.facts.schema_platforms import ColabRuntime, ColabShape
 from provision.kinds.base import (
-    NOT_SUPPORTED_YET,
     Capacity,
     Gpu,
     Kind,
@@ -23,6 +22,7 @@ from provision.kinds.base import (
 )
 from provision.kinds.places import Place, place_word
 from provision.kinds.settings import LargerMachine, StarterField
+from provision.kinds.shared_refusals import refuse_cuda_toolkit
 from provision.spelling import with_article
 
 _STANDARD_GIB = 16
@@ -172,12 +172,9 @@ class Colab(Kind):
         yield from super().refusals(target, fields, facts)
         yield from _runtime_refusals(own, target.route, facts)
         yield from _gpu_refusals(own, target, facts)
-        if fields.cuda_toolkit is not None:
-            yield Refusal(
-                ("cuda_toolkit",),
-                f"installing a CUDA toolkit on a runtime is {NOT_SUPPORTED_YET}",
-                "remove the field; a runtime with a GPU has its own toolkit",
-            )
+        yield from refuse_cuda_toolkit(
+            fields, "a runtime", "remove the field; a runtime with a GPU has its own toolkit"
+        )
         for name in fields.index_folders:
             yield Refusal(
                 ("indexes", name),

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from provision.facts import Facts
 from provision.facts.machines import MachineOffer
-from provision.field_types import Duration, Size, StrictModel, parse_duration, parse_size
+from provision.field_types import Duration, Size, StrictModel, parse_duration
 from provision.kinds.base import (
     NOT_SUPPORTED_YET,
     STARTER_REGION,
@@ -27,6 +27,7 @@ from provision.kinds.machine_types import (
     resolve_machine_type,
 )
 from provision.kinds.settings import LargerMachine, StarterField
+from provision.kinds.shared_refusals import refuse_cuda_toolkit, refuse_disk_size
 
 _IMMUTABLE = (
     "project",
@@ -180,12 +181,7 @@ class ColabEnterprise(Kind):
                 f"Colab Enterprise does not offer {gpu.type}",
                 f"use one of {', '.join(cards)}, or set `gpu: none`",
             )
-        if fields.cuda_toolkit is not None:
-            yield Refusal(
-                ("cuda_toolkit",),
-                f"installing a CUDA toolkit on a runtime is {NOT_SUPPORTED_YET}",
-                "remove the field",
-            )
+        yield from refuse_cuda_toolkit(fields, "a runtime", "remove the field")
         for name in fields.secrets:
             yield Refusal(
                 target.secret_route(name),
@@ -222,11 +218,4 @@ def _limit_refusals(
                 f"{least:g} to {most:g}",
                 f"set a time from {least:g}m to {most / 60:g}h, or to null",
             )
-    size_gb = parse_size(own.data_disk.size) / 2**30
-    if not _DISK_GB[0] <= size_gb <= _DISK_GB[1]:
-        yield Refusal(
-            target.route_to("data_disk", "size"),
-            f"the size of the data disk is {own.data_disk.size}, but must be between "
-            f"{_DISK_GB[0]} and {_DISK_GB[1]} GiB",
-            "set a size in this range",
-        )
+    yield from refuse_disk_size(target, "data_disk", own.data_disk.size, _DISK_GB)

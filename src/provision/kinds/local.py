@@ -20,6 +20,7 @@ from provision.kinds.base import (
 )
 from provision.kinds.places import Machine, Place
 from provision.kinds.settings import StarterField
+from provision.kinds.shared_refusals import refuse_cuda_toolkit
 from provision.sanitize import escape_line
 
 
@@ -127,12 +128,9 @@ class Local(Kind):
                 f"{NOT_SUPPORTED_YET}",
                 "use `manager: uv`, or serve the package's wheel from an index under `indexes`",
             )
-        if fields.cuda_toolkit is not None:
-            yield Refusal(
-                ("cuda_toolkit",),
-                f"installing a CUDA toolkit on a local machine is {NOT_SUPPORTED_YET}",
-                "install nvcc yourself, and remove the field",
-            )
+        yield from refuse_cuda_toolkit(
+            fields, "a local machine", "install nvcc yourself, and remove the field"
+        )
         for name, sources in fields.secrets.items():
             if "env" not in sources:
                 yield Refusal(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from provision.facts import Facts
 from provision.facts.machines import (
     MachineOffer,
@@ -71,6 +73,11 @@ def find_machine_with_ram(
         machines = tuple(
             row for row in facts.machines.values() if not row.gpus and row.family == family
         )
+    return find_smallest_machine(machines, ram_gib)
+
+
+def find_smallest_machine(machines: Iterable[MachineType], ram_gib: float) -> LargerMachine | None:
+    """Return the smallest of some machine types with an amount of RAM; None if none has it."""
     machine = min(
         (machine for machine in machines if machine.ram_gb >= ram_gib),
         key=lambda machine: (machine.ram_gb, machine.vcpus),

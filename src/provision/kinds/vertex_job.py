@@ -21,7 +21,6 @@ from provision.field_types import (
     Size,
     StrictModel,
     parse_duration,
-    parse_size,
 )
 from provision.kinds.base import (
     LINUX,
@@ -36,8 +35,9 @@ from provision.kinds.base import (
     TargetFields,
     TargetModel,
 )
-from provision.kinds.machine_types import find_offer
+from provision.kinds.machine_types import find_offer, find_smallest_machine
 from provision.kinds.settings import LargerMachine, StarterField
+from provision.kinds.shared_refusals import refuse_cuda_toolkit, refuse_disk_size
 
 MOST_REPLICAS = 64
 """Most machines of a job. Our choice: a proof of more machines was never measured."""
@@ -182,14 +182,7 @@ class VertexJob(Kind):
     ) -> LargerMachine | None:
         """Return the smallest machine type of jobs with the GPUs."""
         machines = find_job_machines(facts, target.card, target.gpu_settings.gpu.count)
-        machine = min(
-            (machine for machine in machines if machine.ram_gb >= ram_gib),
-            key=lambda machine: (machine.ram_gb, machine.vcpus),
-            default=None,
-        )
-        if machine is None:
-            return None
-        return LargerMachine("machine_type", machine.name, machine.ram_gb)
+        return find_smallest_machine(machines, ram_gib)
 
     def refusals(
         self, target: TargetFacts, fields: TargetFields, facts: Facts
@@ -197,12 +190,11 @@ class VertexJob(Kind):
         """Yield fields without effect, and jobs that the service cannot create."""
         own = get_job(target)
         yield from super().refusals(target, fields, facts)
-        if fields.cuda_toolkit is not None:
-            yield Refusal(
-                ("cuda_toolkit",),
-                f"installing a CUDA toolkit on the machines of a job is {NOT_SUPPORTED_YET}",
-                "remove the field, and use an image that contains the toolkit",
-            )
+        yield from refuse_cuda_toolkit(
+            fields,
+            "the machines of a job",
+            "remove the field, and use an image that contains the toolkit",
+        )
         if fields.system_packages:
             yield Refusal(
                 ("system_packages",),
@@ -218,14 +210,7 @@ class VertexJob(Kind):
     def _disk_refusals(
         self, own: VertexJobTarget, target: TargetFacts, facts: Facts
     ) -> Iterator[Refusal]:
-        size_gb, (least, most) = parse_size(own.boot_disk.size) / 2**30, _DISK_GB
-        if not least <= size_gb <= most:
-            yield Refusal(
-                target.route_to("boot_disk", "size"),
-                f"the size of the boot disk is {own.boot_disk.size}, but must be between {least} "
-                f"and {most} GiB",
-                "set a size in this range",
-            )
+        yield from refuse_disk_size(target, "boot_disk", own.boot_disk.size, _DISK_GB)
         chosen = self.chosen_target(target, None, facts)
         machine_type = getattr(chosen, "machine_type", "")
         if machine_type in _HYPERDISK_MACHINES and own.boot_disk.type != "hyperdisk-balanced":

@@ -37,6 +37,7 @@ from provision.kinds.machine_types import (
 )
 from provision.kinds.places import Place, place_word
 from provision.kinds.settings import LargerMachine, StarterField
+from provision.kinds.shared_refusals import refuse_cuda_toolkit
 from provision.kinds.workbench_fields import WorkbenchTarget
 from provision.kinds.workbench_replacement import find_replaced_fields
 
@@ -241,13 +242,9 @@ def _starter_machine(gpu: Gpu, facts: Facts) -> tuple[list[str], str, str]:
 def _unsupported_fields(
     own: WorkbenchTarget, target: TargetFacts, fields: TargetFields
 ) -> Iterator[Refusal]:
-    if fields.cuda_toolkit is not None:
-        yield Refusal(
-            ("cuda_toolkit",),
-            f"installing a CUDA toolkit on an instance is {NOT_SUPPORTED_YET}",
-            "remove the field; the image has its own toolkit",
-            rule="GCP024",
-        )
+    yield from refuse_cuda_toolkit(
+        fields, "an instance", "remove the field; the image has its own toolkit", rule="GCP024"
+    )
     if own.managed_euc:
         yield Refusal(
             target.route_to("managed_euc"),

@@ -12,13 +12,16 @@ from typing import Any
 
 from provision.facts import Facts
 from provision.facts.job_machines import is_job_machine, list_training_cards
-from provision.sandbox import hardware
 from provision.sandbox.api_errors import ApiError, StatusCode, invalid_argument
-from provision.sandbox.instance_validation import check_labels
+from provision.sandbox.vertex_validation import (
+    check_disk_size,
+    check_heading,
+    check_machine_type,
+    check_reservation,
+    check_variables,
+)
 
 _MAX_POOLS = 4
-_MAX_VARIABLES = 100
-_MAX_DISPLAY_NAME = 128
 _DISK_SIZES_GB = (100, 64000)
 _DISK_TYPES = ("pd-ssd", "pd-standard", "hyperdisk-balanced")
 _HYPERDISK_MACHINES = ("a3-ultragpu-8g", "a4-highgpu-8g")
@@ -28,7 +31,6 @@ _IMAGE = re.compile(
 )
 _BY_DIGEST = re.compile(r"@sha256:[0-9a-f]{64}")
 _NETWORK = re.compile(r"projects/[0-9]+/global/networks/[^/]+")
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def check_custom_job(body: Mapping[str, Any], region: str, facts: Facts) -> None:
@@ -36,9 +38,7 @@ def check_custom_job(body: Mapping[str, Any], region: str, facts: Facts) -> None
 
     Jobs that the sandbox does not run are refused as not implemented.
     """
-    if not 0 < len(body.get("displayName", "")) <= _MAX_DISPLAY_NAME:
-        raise invalid_argument("'display_name' is required, with at most 128 characters")
-    check_labels(body.get("labels", {}))
+    check_heading(body)
     spec = body.get("jobSpec", {})
     pools = spec.get("workerPoolSpecs", [])
     if not 0 < len(pools) <= _MAX_POOLS:
@@ -76,9 +76,7 @@ def _check_pool(pool: Mapping[str, Any], region: str, facts: Facts) -> None:
         raise ApiError(
             StatusCode.UNIMPLEMENTED, "The sandbox runs no images; set the container's command"
         )
-    names = [variable.get("name", "") for variable in container.get("env", ())]
-    if len(names) > _MAX_VARIABLES or not all(map(_VARIABLE.fullmatch, names)):
-        raise invalid_argument("'env' must have at most 100 variables with valid names")
+    check_variables(container.get("env", ()), "env")
     machine = pool.get("machineSpec", {})
     _check_machine(machine, region, facts)
     _check_disk(pool.get("diskSpec", {}), machine["machineType"])
@@ -86,26 +84,21 @@ def _check_pool(pool: Mapping[str, Any], region: str, facts: Facts) -> None:
 
 def _check_machine(machine: Mapping[str, Any], region: str, facts: Facts) -> None:
     name = machine.get("machineType", "")
-    known = facts.machines.get(name)
-    if known is None or not is_job_machine(known, facts):
-        raise invalid_argument(f"Machine type '{name}' is not supported")
-    kind, count = machine.get("acceleratorType", ""), int(machine.get("acceleratorCount", 0))
-    if bool(kind) != bool(count):
-        raise invalid_argument("'accelerator_type' and 'accelerator_count' go together")
-    if not kind:
-        if known.gpus:
-            raise invalid_argument(f"Machine type '{name}' needs its accelerator type and count")
+    card = check_machine_type(
+        name,
+        machine,
+        facts,
+        lambda card: card.vertex,
+        lambda known: is_job_machine(known, facts),
+    )
+    if card is None:
         return
-    card = next((card for card in facts.cards if card.vertex == kind), None)
-    if card is None or not hardware.is_compatible(known, card, count, facts):
-        raise invalid_argument(f"{count} x {kind} cannot be used with machine type '{name}'")
     if card.name not in list_training_cards(region, facts):
-        raise invalid_argument(f"Accelerator type {kind} is not supported in region {region}")
+        raise invalid_argument(
+            f"Accelerator type {card.vertex} is not supported in region {region}"
+        )
     affinity = machine.get("reservationAffinity")
-    if affinity is not None:
-        is_specific = affinity.get("reservationAffinityType") == "SPECIFIC_RESERVATION"
-        if is_specific != bool(affinity.get("key") and affinity.get("values")):
-            raise invalid_argument("'key' and 'values' go with SPECIFIC_RESERVATION")
+    check_reservation(affinity, "reservationAffinityType", "SPECIFIC_RESERVATION")
 
 
 def _check_disk(disk: Mapping[str, Any], machine_type: str) -> None:
@@ -113,9 +106,7 @@ def _check_disk(disk: Mapping[str, Any], machine_type: str) -> None:
     needs_hyperdisk = machine_type in _HYPERDISK_MACHINES
     if kind and (kind not in _DISK_TYPES or needs_hyperdisk != (kind == "hyperdisk-balanced")):
         raise invalid_argument(f"Disk type '{kind}' cannot be used with '{machine_type}'")
-    least, most = _DISK_SIZES_GB
-    if not least <= int(disk.get("bootDiskSizeGb", least)) <= most:
-        raise invalid_argument(f"'boot_disk_size_gb' must be from {least} to {most}")
+    check_disk_size(disk, "bootDiskSizeGb", "boot_disk_size_gb", _DISK_SIZES_GB)
 
 
 def _check_scheduling(

@@ -12,8 +12,8 @@ from typing import Any
 
 from provision.facts import Facts
 from provision.sandbox.api_errors import ApiError, StatusCode, invalid_argument
-from provision.sandbox.instance_validation import check_labels
 from provision.sandbox.template_validation import check_disk, check_machine, check_network
+from provision.sandbox.vertex_validation import check_heading
 
 _ID = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,126}[a-z0-9])?")
 _BUCKET_URI = re.compile(r"gs://[a-z0-9][a-z0-9._-]+(/.*)?")
@@ -24,7 +24,6 @@ _GROUPS = (
 )
 """Fields of which exactly one is set (aiplatform v1, oneof groups of NotebookExecutionJob)."""
 _NOT_RUN = ("directNotebookSource", "dataformRepositorySource")
-_MAX_DISPLAY_NAME = 128
 
 
 def check_job_id(text: str) -> None:
@@ -40,9 +39,7 @@ def check_job(body: Mapping[str, Any], region: str, facts: Facts) -> None:
     """
     for group in _GROUPS:
         _check_one_of(body, group)
-    if not 0 < len(body.get("displayName", "")) <= _MAX_DISPLAY_NAME:
-        raise invalid_argument("'display_name' is required, with at most 128 characters")
-    check_labels(body.get("labels", {}))
+    check_heading(body)
     if not _BUCKET_URI.fullmatch(body.get("gcsOutputUri", "")):
         raise invalid_argument("'gcs_output_uri' is required, as in gs://BUCKET/FOLDER")
     _check_runtime(body)

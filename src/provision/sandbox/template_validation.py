@@ -14,8 +14,14 @@ from provision.facts import Facts
 from provision.sandbox import hardware
 from provision.sandbox.api_errors import invalid_argument
 from provision.sandbox.discovery import VERTEX, load_api_schema
-from provision.sandbox.instance_validation import check_labels
 from provision.sandbox.request_validation import to_snake_case
+from provision.sandbox.vertex_validation import (
+    check_disk_size,
+    check_heading,
+    check_machine_type,
+    check_reservation,
+    check_variables,
+)
 
 _NAME = re.compile(
     r"projects/([^/]+)/locations/([^/]+)"
@@ -23,12 +29,9 @@ _NAME = re.compile(
     r"(?:/operations/[^/]+)?)?"
 )
 _ID = re.compile(r"[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?")
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _RELEASES = ("py310", "py311", "py312")
 _DISK_SIZES_GB = (10, 65536)
 _IDLE_S = (600, 86400)
-_MAX_VARIABLES = 100
-_MAX_DISPLAY_NAME = 128
 
 
 def parse_template_name(name: str, facts: Facts) -> tuple[str, str]:
@@ -48,9 +51,7 @@ def check_template_id(text: str) -> None:
 
 def check_template(body: Mapping[str, Any], region: str, facts: Facts) -> None:
     """Raise the first ApiError that the service would raise when a template is created."""
-    if not 0 < len(body.get("displayName", "")) <= _MAX_DISPLAY_NAME:
-        raise invalid_argument("'display_name' is required, with at most 128 characters")
-    check_labels(body.get("labels", {}))
+    check_heading(body)
     check_machine(body.get("machineSpec", {}), region, facts)
     check_disk(body.get("dataPersistentDiskSpec", {}), facts)
     idle = body.get("idleShutdownConfig")
@@ -62,13 +63,12 @@ def check_template(body: Mapping[str, Any], region: str, facts: Facts) -> None:
             )
     check_software(body.get("softwareConfig", {}))
     check_network(body.get("networkSpec", {}), region)
-    reservation = body.get("reservationAffinity")
-    if reservation is not None:
-        is_specific = reservation.get("consumeReservationType") == "RESERVATION_SPECIFIC"
-        if is_specific != bool(reservation.get("key") and reservation.get("values")):
-            raise invalid_argument(
-                "'reservation_affinity.key' and 'values' go with RESERVATION_SPECIFIC"
-            )
+    check_reservation(
+        body.get("reservationAffinity"),
+        "consumeReservationType",
+        "RESERVATION_SPECIFIC",
+        "reservation_affinity.",
+    )
 
 
 def check_software(software: Mapping[str, Any]) -> None:
@@ -76,12 +76,7 @@ def check_software(software: Mapping[str, Any]) -> None:
     release = software.get("colabImage", {}).get("releaseName", "")
     if release and release not in _RELEASES:
         raise invalid_argument(f"Colab image release '{release}' is not supported")
-    names = [variable.get("name", "") for variable in software.get("env", ())]
-    if len(names) > _MAX_VARIABLES:
-        raise invalid_argument(f"'software_config.env' has more than {_MAX_VARIABLES} variables")
-    for name in names:
-        if not _VARIABLE.fullmatch(name) or names.count(name) > 1:
-            raise invalid_argument(f"Invalid environment variable '{name}'")
+    check_variables(software.get("env", ()), "software_config.env")
 
 
 def parse_template_mask(mask: str) -> tuple[str, ...]:
@@ -98,21 +93,9 @@ def parse_template_mask(mask: str) -> tuple[str, ...]:
 def check_machine(machine: Mapping[str, Any], region: str, facts: Facts) -> None:
     """Raise ApiError for an unknown machine type, or an accelerator that it cannot have there."""
     name = machine.get("machineType", hardware.DEFAULT_MACHINE)
-    known = facts.machines.get(name)
-    if known is None:
-        raise invalid_argument(f"Machine type '{name}' is not supported")
-    kind, count = machine.get("acceleratorType", ""), int(machine.get("acceleratorCount", 0))
-    if bool(kind) != bool(count):
-        raise invalid_argument("'accelerator_type' and 'accelerator_count' go together")
-    if not kind:
-        if known.gpus:
-            raise invalid_argument(f"Machine type '{name}' needs its accelerator type and count")
-        return
-    card = next((card for card in facts.cards if card.workbench == kind), None)
-    if card is None or not hardware.is_compatible(known, card, count, facts):
-        raise invalid_argument(f"{count} x {kind} cannot be used with machine type '{name}'")
-    if hardware.zones_of(card, region) == ():
-        raise invalid_argument(f"{kind} is not available in region {region}")
+    card = check_machine_type(name, machine, facts, lambda card: card.workbench)
+    if card is not None and hardware.zones_of(card, region) == ():
+        raise invalid_argument(f"{card.workbench} is not available in region {region}")
 
 
 def check_disk(disk: Mapping[str, Any], facts: Facts) -> None:
@@ -122,9 +105,7 @@ def check_disk(disk: Mapping[str, Any], facts: Facts) -> None:
         raise invalid_argument("'disk_type' is required with a size")
     if disk.get("diskType", "pd-standard") not in types:
         raise invalid_argument(f"Disk type '{disk['diskType']}' is not supported")
-    least, most = _DISK_SIZES_GB
-    if not least <= int(disk.get("diskSizeGb", 100)) <= most:
-        raise invalid_argument(f"'disk_size_gb' must be from {least} to {most}")
+    check_disk_size(disk, "diskSizeGb", "disk_size_gb", _DISK_SIZES_GB)
 
 
 def check_network(network: Mapping[str, Any], region: str) -> None:

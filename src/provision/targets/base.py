@@ -334,6 +334,11 @@ class Driver(ABC, Generic[ObservationT]):
     def condition(self, context: TargetContext, ledger: Ledger, reader: Reader) -> TargetCondition:
         """Return the condition of a target for `status`. May block on the network."""
 
+    def condition_without_record(self, context: TargetContext, ledger: Ledger) -> TargetCondition:
+        """Return the condition of a target that the state does not record."""
+        begun = ledger.find_interrupted(context.address)
+        return TargetCondition("incomplete" if begun else "absent", "")
+
     @abstractmethod
     def location(self, address: str, folder: Path, state: State) -> str | None:
         """Return where the recorded target is; "" if that is unknown, None if none is recorded."""

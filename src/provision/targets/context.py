@@ -10,6 +10,7 @@ from typing import Any
 from provision.effects.code import CodeTree
 from provision.effects.wheels import PackageSource
 from provision.errors import Refused
+from provision.facts import Card, Facts
 from provision.kinds.base import Refusal
 from provision.lock import Lock, LockedEnvironment
 from provision.spec import Spec
@@ -118,6 +119,12 @@ class Interpreter:
     python: Path
     prefix: Path
     stable_prefix: Path
+
+
+def find_card(context: TargetContext, facts: Facts) -> Card | None:
+    """Return the GPU of the spec in the facts; None without a GPU."""
+    gpu = context.spec.gpu
+    return None if gpu.is_none else facts.card(gpu.type)
 
 
 def refuse_untestable_gpu(

@@ -37,6 +37,7 @@ from provision.targets.colab_enterprise.verification import (
     verify_by_execution,
 )
 from provision.targets.context import Interpreter, TargetContext, refuse_untestable_gpu
+from provision.targets.device_runs import describe_running, is_reported
 from provision.targets.execution_jobs import ExecutionRecord
 from provision.targets.stored_verdict import VerificationRecord
 from provision.targets.summary import ResourceSummary, TargetCondition, TargetSummary
@@ -132,8 +133,7 @@ class ColabEnterpriseDriver(Driver[TemplateObservation]):
         if reason := reason_for_new_run(context, state):
             return reason
         record = ExecutionRecord.find(state, context.address)
-        is_reported = record is not None and stored.nonce == record.nonce
-        return "" if is_reported else "its notebook has not reported yet"
+        return "" if is_reported(record, stored) else "its notebook has not reported yet"
 
     def require_verifiable(
         self,
@@ -170,17 +170,13 @@ class ColabEnterpriseDriver(Driver[TemplateObservation]):
         record = find_unreported_run(context, ledger.state)
         if record is None:
             return ""
-        return (
-            f"{record.title} may still be running in {record.region} and costing money; wait "
-            f"for it: {context.command('attach')}; end it: {context.command('destroy')}"
-        )
+        return describe_running(context, f"{record.title} may still be running in {record.region}")
 
     def condition(self, context: TargetContext, ledger: Ledger, reader: Reader) -> TargetCondition:
         """Return the condition of the template."""
         location = self.location(context.address, context.folder, ledger.state)
         if location is None:
-            begun = ledger.find_interrupted(context.address)
-            return TargetCondition("incomplete" if begun else "absent", "")
+            return self.condition_without_record(context, ledger)
         action, *_ = self.plan(context, self.observe(context, ledger, reader))
         conditions = {Operation.KEEP: "current", Operation.CREATE: "gone"}
         return TargetCondition(conditions.get(action.operation, "outdated"), location)

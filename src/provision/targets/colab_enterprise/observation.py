@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from provision.effects.system import Reader
-from provision.facts import Card, Facts, load_facts
+from provision.facts import Facts, load_facts
 from provision.plan import Intent
 from provision.state import Ledger
 from provision.targets.bucket_location import read_bucket
@@ -16,8 +16,6 @@ from provision.targets.colab_enterprise.records import (
     find_former_templates,
 )
 from provision.targets.colab_enterprise.resource_names import (
-    SPEC_LABEL,
-    TARGET_LABEL,
     TemplateNames,
     build_template_names,
     get_enterprise_target,
@@ -27,11 +25,13 @@ from provision.targets.colab_enterprise.template_body import (
     build_template_body,
     find_changes,
 )
-from provision.targets.context import TargetContext
+from provision.targets.context import TargetContext, find_card
 from provision.targets.workbench.choices import MachineChoice, choose_machine
 from provision.targets.workbench.resource_names import (
     LINEAGE_LABEL,
     MANAGED_LABEL,
+    SPEC_LABEL,
+    TARGET_LABEL,
     to_label_value,
 )
 
@@ -105,12 +105,6 @@ def observe_template(context: TargetContext, ledger: Ledger, reader: Reader) -> 
         read_bucket(target.bucket, reader),
         find_former_templates(ledger.state, context.address),
     )
-
-
-def find_card(context: TargetContext, facts: Facts) -> Card | None:
-    """Return the GPU of the spec in the facts; None without a GPU."""
-    gpu = context.spec.gpu
-    return None if gpu.is_none else facts.card(gpu.type)
 
 
 def _is_made_for(labels: Mapping[str, str], context: TargetContext) -> bool:

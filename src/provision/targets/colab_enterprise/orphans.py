@@ -6,20 +6,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from provision.effects.system import Reader
-from provision.errors import ProvisionError
 from provision.kinds import ColabEnterpriseTarget
 from provision.spec import Spec
 from provision.state import Ledger
 from provision.targets.capabilities import Orphan, OrphanList
 from provision.targets.colab_enterprise.records import TemplateRecord, is_template_part
-from provision.targets.colab_enterprise.resource_names import SPEC_LABEL, TARGET_LABEL
 from provision.targets.execution_jobs import (
     ExecutionRecord,
     has_template,
     is_running,
     to_orphan_job,
 )
-from provision.targets.workbench.resource_names import LINEAGE_LABEL, MANAGED_LABEL
+from provision.targets.orphan_search import collect_orphans
+from provision.targets.workbench.resource_names import (
+    LINEAGE_LABEL,
+    MANAGED_LABEL,
+    SPEC_LABEL,
+    TARGET_LABEL,
+)
 
 
 def list_orphan_templates(
@@ -49,26 +53,22 @@ def list_orphan_templates(
         own = [target for target in targets if isinstance(target, ColabEnterpriseTarget)]
         places |= dict.fromkeys((target.project, target.region) for target in own)
         places |= dict.fromkeys((record.project, record.region) for record in records)
-    if not places:
-        return None
-    orphans: list[Orphan] = []
-    failed: dict[str, ProvisionError] = {}
-    for project, region in places:
-        try:
-            cloud = reader.cloud()
-            resources = [
-                *cloud.templates(project, region),
-                *filter(is_running, filter(has_template, cloud.executions(project, region))),
-            ]
-        except ProvisionError as error:
-            failed[project] = error
-            continue
-        for resource in resources:
-            labels = resource.get("labels", {})
-            identity = (str(resource.get("name", "")), str(labels.get(LINEAGE_LABEL, "")))
-            if labels.get(MANAGED_LABEL) == "1" and identity not in known:
-                orphans.append(_to_orphan(resource))
-    return OrphanList(tuple(orphans), failed)
+
+    def list_orphans(project: str, region: str) -> list[Orphan]:
+        cloud = reader.cloud()
+        resources = [
+            *cloud.templates(project, region),
+            *filter(is_running, filter(has_template, cloud.executions(project, region))),
+        ]
+        return [_to_orphan(resource) for resource in resources if _is_orphan(resource, known)]
+
+    return collect_orphans(places, list_orphans)
+
+
+def _is_orphan(resource: Mapping[str, Any], known: set[tuple[str, str]]) -> bool:
+    labels = resource.get("labels", {})
+    identity = (str(resource.get("name", "")), str(labels.get(LINEAGE_LABEL, "")))
+    return labels.get(MANAGED_LABEL) == "1" and identity not in known
 
 
 def _recorded_executions(ledger: Ledger) -> Iterator[tuple[str, str]]:

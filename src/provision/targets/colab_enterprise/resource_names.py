@@ -6,14 +6,7 @@ from typing import NamedTuple
 
 from provision.kinds import ColabEnterpriseTarget
 from provision.targets.context import TargetContext
-from provision.targets.workbench.resource_names import (
-    LINEAGE_LABEL,
-    MANAGED_LABEL,
-    build_instance_name,
-    to_label_value,
-)
-
-SPEC_LABEL, TARGET_LABEL = "provision-spec", "provision-target"
+from provision.targets.workbench.resource_names import build_instance_name, to_label_value
 
 
 class TemplateNames(NamedTuple):
@@ -47,13 +40,3 @@ def build_template_names(context: TargetContext, lineage: str) -> TemplateNames:
     target = get_enterprise_target(context)
     template = build_instance_name(target.project, context.stem, context.target)
     return TemplateNames(target.project, target.region, template, to_label_value(lineage))
-
-
-def build_labels(context: TargetContext, names: TemplateNames) -> dict[str, str]:
-    """Return the labels with the template's owner; the service never changes labels."""
-    return {
-        MANAGED_LABEL: "1",
-        SPEC_LABEL: to_label_value(context.stem),
-        TARGET_LABEL: to_label_value(context.target),
-        LINEAGE_LABEL: names.lineage,
-    }

@@ -14,11 +14,10 @@ from provision.facts import Card, Facts
 from provision.field_types import parse_duration, parse_size
 from provision.targets.colab_enterprise.resource_names import (
     TemplateNames,
-    build_labels,
     get_enterprise_target,
 )
 from provision.targets.context import TargetContext, declared_variables
-from provision.targets.workbench.resource_names import LINEAGE_LABEL
+from provision.targets.workbench.resource_names import LINEAGE_LABEL, build_owner_labels
 
 Body = Mapping[str, Any]
 _DISPLAY_NAME_LENGTH = 128
@@ -68,7 +67,7 @@ def build_template_body(
     variables = declared_variables(spec)
     body: dict[str, Any] = {
         "displayName": f"{spec.name} ({context.stem}/{context.target})"[:_DISPLAY_NAME_LENGTH],
-        "labels": build_labels(context, names),
+        "labels": build_owner_labels(context, names.lineage),
         "machineSpec": machine,
         "dataPersistentDiskSpec": {
             "diskType": facts.disks[target.data_disk.type].api.lower().replace("_", "-"),

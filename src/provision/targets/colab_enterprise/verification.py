@@ -20,6 +20,7 @@ from provision.targets.colab_enterprise.execution_notebook import build_executio
 from provision.targets.colab_enterprise.records import TemplateRecord
 from provision.targets.colab_enterprise.resource_names import get_enterprise_target
 from provision.targets.context import TargetContext
+from provision.targets.device_runs import find_unreported, is_reported
 from provision.targets.execution_jobs import ExecutionRecord, journal_name, to_job_name
 from provision.targets.stored_verdict import VerificationRecord
 from provision.targets.workbench.resource_names import LINEAGE_LABEL, MANAGED_LABEL
@@ -51,11 +52,7 @@ def reason_for_new_run(context: TargetContext, state: State) -> str:
 
 def find_unreported_run(context: TargetContext, state: State) -> ExecutionRecord | None:
     """Return the recorded run if it may still run; None if it has ended or reported."""
-    record = ExecutionRecord.find(state, context.address)
-    stored = VerificationRecord.find(state, context.address)
-    if record is None or record.ended or (stored is not None and stored.nonce == record.nonce):
-        return None
-    return record
+    return find_unreported(ExecutionRecord.find(state, context.address), context, state)
 
 
 def verify_by_execution(
@@ -64,8 +61,7 @@ def verify_by_execution(
     """Run the notebook unless a run that counts has no report yet, and wait for its report."""
     record = ExecutionRecord.find(journal.state, context.address)
     stored = VerificationRecord.find(journal.state, context.address)
-    is_reported = stored is not None and record is not None and stored.nonce == record.nonce
-    if options.rerun or is_reported or reason_for_new_run(context, journal.state):
+    if options.rerun or is_reported(record, stored) or reason_for_new_run(context, journal.state):
         journal.perform(driver, _plan_run(context, journal, record))
     return Pending() if options.detach else await_execution_report(driver, context, journal)
 

@@ -19,6 +19,7 @@ from provision.targets.base import Driver, Journal, Pending, ProbeEvidence, Veri
 from provision.targets.bucket_location import refuse_bucket
 from provision.targets.capabilities import OrphanList
 from provision.targets.context import Interpreter, TargetContext, refuse_untestable_gpu
+from provision.targets.device_runs import is_reported
 from provision.targets.stored_verdict import VerificationRecord
 from provision.targets.summary import ResourceSummary, TargetCondition, TargetSummary
 from provision.targets.vertex_job.agent_config import get_prefix
@@ -33,7 +34,7 @@ from provision.targets.vertex_job.resource_names import (
 )
 from provision.targets.vertex_job.verification import (
     await_job_reports,
-    describe_running,
+    describe_job,
     find_unreported_job,
     reason_for_new_job,
     verify_by_job,
@@ -122,8 +123,7 @@ class VertexJobDriver(Driver[JobObservation]):
         if reason := reason_for_new_job(context, state):
             return reason
         record = JobRecord.find(state, context.address)
-        is_reported = record is not None and stored.nonce == record.nonce
-        return "" if is_reported else "its job has not reported yet"
+        return "" if is_reported(record, stored) else "its job has not reported yet"
 
     def require_verifiable(
         self,
@@ -153,14 +153,13 @@ class VertexJobDriver(Driver[JobObservation]):
     def running_notice(self, context: TargetContext, ledger: Ledger) -> str:
         """Return the notice about a job that may still run."""
         record = find_unreported_job(context, ledger.state)
-        return describe_running(context, record) if record is not None else ""
+        return describe_job(context, record) if record is not None else ""
 
     def condition(self, context: TargetContext, ledger: Ledger, reader: Reader) -> TargetCondition:
         """Return the condition of the programs."""
         location = self.location(context.address, context.folder, ledger.state)
         if location is None:
-            begun = ledger.find_interrupted(context.address)
-            return TargetCondition("incomplete" if begun else "absent", "")
+            return self.condition_without_record(context, ledger)
         (action,) = self.plan(context, self.observe(context, ledger, reader))
         is_current = action.operation is Operation.KEEP
         return TargetCondition("current" if is_current else "outdated", location)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from provision.assets import find_asset
-from provision.facts import Card, Facts
+from provision.facts import Card
 from provision.field_types import parse_duration, parse_size
 from provision.targets.context import TargetContext
 from provision.targets.vertex_job.resource_names import JobNames, build_labels, get_job_target
@@ -80,12 +80,6 @@ def build_job_body(
         "labels": build_labels(context, names, nonce),
         "jobSpec": {**job_spec, "workerPoolSpecs": pools},
     }
-
-
-def find_card(context: TargetContext, facts: Facts) -> Card | None:
-    """Return the GPU of the spec in the facts; None without a GPU."""
-    gpu = context.spec.gpu
-    return None if gpu.is_none else facts.card(gpu.type)
 
 
 def _build_scheduling(context: TargetContext) -> dict[str, Any]:

@@ -15,9 +15,9 @@ from provision.field_types import parse_size
 from provision.lock import digest_of
 from provision.state import Ledger
 from provision.targets.bucket_location import read_bucket
-from provision.targets.context import TargetContext
+from provision.targets.context import TargetContext, find_card
 from provision.targets.vertex_job.agent_config import JobProgram, build_programs
-from provision.targets.vertex_job.job_body import build_job_spec, build_machine, find_card
+from provision.targets.vertex_job.job_body import build_job_spec, build_machine
 from provision.targets.vertex_job.records import ProgramsRecord
 from provision.targets.vertex_job.resource_names import (
     JobNames,

@@ -7,14 +7,19 @@ from typing import Any
 
 from provision.adapters.google.custom_jobs import ENDED, state_of
 from provision.effects.system import Reader
-from provision.errors import ProvisionError
 from provision.kinds import VertexJobTarget
 from provision.spec import Spec
 from provision.state import Ledger
 from provision.targets.capabilities import Orphan, OrphanList
+from provision.targets.orphan_search import collect_orphans
 from provision.targets.vertex_job.records import JobRecord, ProgramsRecord, read_job_intent
-from provision.targets.vertex_job.resource_names import RUN_LABEL, SPEC_LABEL, TARGET_LABEL
-from provision.targets.workbench.resource_names import LINEAGE_LABEL, MANAGED_LABEL
+from provision.targets.vertex_job.resource_names import RUN_LABEL
+from provision.targets.workbench.resource_names import (
+    LINEAGE_LABEL,
+    MANAGED_LABEL,
+    SPEC_LABEL,
+    TARGET_LABEL,
+)
 
 
 def list_orphan_jobs(ledgers: Sequence[tuple[Spec, Ledger]], reader: Reader) -> OrphanList | None:
@@ -37,22 +42,18 @@ def list_orphan_jobs(ledgers: Sequence[tuple[Spec, Ledger]], reader: Reader) -> 
             if key.endswith(f"#{ProgramsRecord.part}"):
                 programs = ProgramsRecord.from_json(document)
                 places |= dict.fromkeys((programs.project, region) for region in programs.regions)
-    if not places:
-        return None
-    orphans: list[Orphan] = []
-    failed: dict[str, ProvisionError] = {}
-    for project, region in places:
-        try:
-            jobs = reader.cloud().jobs(project, region, f"{MANAGED_LABEL}=1")
-        except ProvisionError as error:
-            failed[project] = error
-            continue
-        for found in jobs:
-            labels = found.get("labels", {})
-            identity = (str(labels.get(RUN_LABEL, "")), str(labels.get(LINEAGE_LABEL, "")))
-            if state_of(found) not in ENDED and identity not in known:
-                orphans.append(_to_orphan(found))
-    return OrphanList(tuple(orphans), failed)
+
+    def list_orphans(project: str, region: str) -> list[Orphan]:
+        jobs = reader.cloud().jobs(project, region, f"{MANAGED_LABEL}=1")
+        return [_to_orphan(job) for job in jobs if _is_orphan(job, known)]
+
+    return collect_orphans(places, list_orphans)
+
+
+def _is_orphan(job: Mapping[str, Any], known: set[tuple[str, str]]) -> bool:
+    labels = job.get("labels", {})
+    identity = (str(labels.get(RUN_LABEL, "")), str(labels.get(LINEAGE_LABEL, "")))
+    return state_of(job) not in ENDED and identity not in known
 
 
 def _recorded_jobs(ledger: Ledger) -> Iterator[JobRecord]:

@@ -7,13 +7,12 @@ from typing import NamedTuple
 from provision.kinds import VertexJobTarget
 from provision.targets.context import TargetContext
 from provision.targets.workbench.resource_names import (
-    LINEAGE_LABEL,
-    MANAGED_LABEL,
     build_instance_name,
+    build_owner_labels,
     to_label_value,
 )
 
-SPEC_LABEL, TARGET_LABEL, RUN_LABEL = "provision-spec", "provision-target", "provision-run"
+RUN_LABEL = "provision-run"
 
 
 class JobNames(NamedTuple):
@@ -56,13 +55,7 @@ def build_job_names(context: TargetContext, lineage: str) -> JobNames:
 
 def build_labels(context: TargetContext, names: JobNames, nonce: str) -> dict[str, str]:
     """Return the labels of a job: its owner, and the run by which it is found again."""
-    return {
-        MANAGED_LABEL: "1",
-        SPEC_LABEL: to_label_value(context.stem),
-        TARGET_LABEL: to_label_value(context.target),
-        LINEAGE_LABEL: names.lineage,
-        RUN_LABEL: to_label_value(nonce),
-    }
+    return {**build_owner_labels(context, names.lineage), RUN_LABEL: to_label_value(nonce)}
 
 
 def list_replicas(count: int) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from provision.plan import Action, Operation
 from provision.state import State, to_folder_name
 from provision.targets.base import AnyDriver, Journal, Pending, ProbeEvidence, VerifyOptions
 from provision.targets.context import TargetContext
-from provision.targets.stored_verdict import VerificationRecord
+from provision.targets.device_runs import describe_running, find_unreported
 from provision.targets.vertex_job.agent_config import build_job_config, list_objects
 from provision.targets.vertex_job.job_body import build_job_body
 from provision.targets.vertex_job.observation import (
@@ -49,11 +49,7 @@ class NoRegionLeft(ExternalError):
 
 def find_unreported_job(context: TargetContext, state: State) -> JobRecord | None:
     """Return the recorded job if it may still run; None if it has ended or reported."""
-    record = JobRecord.find(state, context.address)
-    stored = VerificationRecord.find(state, context.address)
-    if record is None or record.ended or (stored is not None and stored.nonce == record.nonce):
-        return None
-    return record
+    return find_unreported(JobRecord.find(state, context.address), context, state)
 
 
 def reason_for_new_job(context: TargetContext, state: State) -> str:
@@ -270,15 +266,12 @@ def _cancel_interrupted(
             _end(driver, context, journal, record, "interrupted")
     except ProvisionError as error:
         left = record or begun[0]
-        interruption.add_note(f"{error.what}\n{describe_running(context, left)}")
+        interruption.add_note(f"{error.what}\n{describe_job(context, left)}")
     else:
         if record is not None or begun:
             interruption.add_note("the custom job was cancelled")
 
 
-def describe_running(context: TargetContext, record: JobRecord) -> str:
+def describe_job(context: TargetContext, record: JobRecord) -> str:
     """Return the notice about a job that may still run."""
-    return (
-        f"{record.title} may still be running and costing money; wait for it: "
-        f"{context.command('attach')}; end it: {context.command('destroy')}"
-    )
+    return describe_running(context, f"{record.title} may still be running")

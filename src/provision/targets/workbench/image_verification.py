@@ -20,7 +20,7 @@ from provision.state import Ledger, State, to_folder_name
 from provision.targets.base import AnyDriver, Journal, ProbeEvidence
 from provision.targets.bucket_location import note_distant_bucket, read_bucket, refuse_bucket
 from provision.targets.capabilities import ImageVerification
-from provision.targets.context import TargetContext
+from provision.targets.context import TargetContext, find_card
 from provision.targets.execution_jobs import to_job_name
 from provision.targets.stored_verdict import ImageVerificationRecord
 from provision.targets.workbench.choices import choose_machine, is_image_unpinned
@@ -39,7 +39,7 @@ from provision.targets.workbench.image_records import (
     recover_image_job,
     remove_job,
 )
-from provision.targets.workbench.observation import WorkbenchObservation, find_card
+from provision.targets.workbench.observation import WorkbenchObservation
 from provision.targets.workbench.records import InstanceRecord
 from provision.targets.workbench.refusals import find_refusals
 from provision.targets.workbench.resource_names import LINEAGE_LABEL, get_workbench_target

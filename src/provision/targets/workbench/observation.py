@@ -10,12 +10,12 @@ from typing import Any
 
 from provision.effects.google import CloudReader
 from provision.effects.system import Reader
-from provision.facts import Card, Facts, load_facts
+from provision.facts import Facts, load_facts
 from provision.facts.machines import region_of
 from provision.facts.schema_platforms import split_image_name
 from provision.plan import Action, Intent
 from provision.state import Ledger
-from provision.targets.context import TargetContext
+from provision.targets.context import TargetContext, find_card
 from provision.targets.pinned_uv import read_pinned_uv
 from provision.targets.workbench.agent_config import (
     build_agent_config,
@@ -192,12 +192,6 @@ def _compare(
         needs_replacement=is_replaced,
         capacity=capacity,
     )
-
-
-def find_card(context: TargetContext, facts: Facts) -> Card | None:
-    """Return the GPU of the spec in the facts; None without a GPU."""
-    gpu = context.spec.gpu
-    return None if gpu.is_none else facts.card(gpu.type)
 
 
 def _released_gpus(observed: WorkbenchObservation) -> ReleasedGpus | None:

@@ -13,6 +13,7 @@ MANAGED_LABEL = "provision"
 """The label (value "1") that each of our instances has."""
 LINEAGE_LABEL = "provision-lineage"
 """The label with the lineage of the state that created an instance."""
+SPEC_LABEL, TARGET_LABEL = "provision-spec", "provision-target"
 _MOST = 63
 """Characters of a name and of a label's value (Compute Engine documentation, Naming resources;
 Labels).
@@ -85,10 +86,14 @@ def build_instance_kernel_name(context: TargetContext) -> str:
 def build_labels(context: TargetContext, names: ResourceNames) -> dict[str, str]:
     """Return the labels with the instance's owner and its lock."""
     digest = context.environment.digest.removeprefix("sha256:")[:12]
+    return {**build_owner_labels(context, names.lineage), "provision-lock": digest}
+
+
+def build_owner_labels(context: TargetContext, lineage: str) -> dict[str, str]:
+    """Return the labels with the owner of a resource: spec, target and the state's lineage."""
     return {
         MANAGED_LABEL: "1",
-        "provision-spec": to_label_value(context.stem),
-        "provision-target": to_label_value(context.target),
-        LINEAGE_LABEL: names.lineage,
-        "provision-lock": digest,
+        SPEC_LABEL: to_label_value(context.stem),
+        TARGET_LABEL: to_label_value(context.target),
+        LINEAGE_LABEL: lineage,
     }
