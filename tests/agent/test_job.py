@@ -8,9 +8,13 @@ from typing import Any
 import pytest
 
 from provision.agent.job.cluster import ClusterError, ClusterPlace, read_place
+from provision.agent.job.document import ProgramRequest
 from provision.agent.job.meeting import Meeting
+from provision.agent.job.program import ProgramEnd, build_command
+from provision.agent.job.program_output import OutputSender
 from provision.agent.workbench.cloud import ServiceCallFailed
 from provision.agent.workbench.instance import PhaseFailed
+from provision.agent.workbench.status import SecretRedactor
 
 CLUSTER = {
     "workerpool0": ["127.0.0.1:2222"],
@@ -158,3 +162,79 @@ def test_the_clock_is_compared_with_that_of_the_bucket() -> None:
     assert offset > 86400 * 365
     bucket.answer = {"timeCreated": "yesterday"}
     assert meeting_of(bucket, 0).measure_clock() is None
+
+
+def program(*argv: str, processes: int = 0) -> ProgramRequest:
+    return ProgramRequest(argv, processes, 3, {})
+
+
+def test_torchrun_meets_at_the_chief_and_other_programs_start_as_they_are() -> None:
+    place = read_place(variables("workerpool1", 1))
+    command = build_command(program("python", "train.py", "--lr=1", processes=4), place, "py", "")
+    assert command == [
+        *("py", "-m", "torch.distributed.run", "--nnodes=3", "--nproc-per-node=4"),
+        *("--node-rank=2", "--master-addr=127.0.0.1", "--master-port=3333"),
+        *("--local-addr=127.0.0.1", "--max-restarts=3", "train.py", "--lr=1"),
+    ]
+    assert build_command(program("python3", "-c", "0"), place, "py", "") == ["py", "-c", "0"]
+    with pytest.raises(PhaseFailed, match="nowhere is neither in the environment"):
+        build_command(program("nowhere"), place, "py", "/none")
+
+
+def sent(bucket: Bucket) -> list[str]:
+    return [content.decode() for _, content in sorted(bucket.objects.items())]
+
+
+def test_output_is_sent_by_lines_so_that_no_secret_is_split() -> None:
+    bucket, redactor = Bucket(), SecretRedactor()
+    redactor.add_secrets(["hunter2-hunter2"])
+    sender = OutputSender(bucket, "gs://b/run/workerpool0-0/", 2, redactor)  # type: ignore[arg-type]
+    sender.add(b"first\r50%\rhunter2-")
+    sender.send()
+    assert bucket.objects == {}
+    sender.add(b"hunter2\nend")
+    sender.send()
+    sender.send(everything=True)
+    assert list(bucket.objects) == [
+        "gs://b/run/workerpool0-0/output-002-00000.txt",
+        "gs://b/run/workerpool0-0/output-002-00001.txt",
+    ]
+    assert sent(bucket) == ["first\n50%\n<redacted>\n", "end"]
+
+
+def test_output_stays_while_the_bucket_refuses_it(capsys: pytest.CaptureFixture[str]) -> None:
+    bucket = Bucket()
+    sender = OutputSender(bucket, "gs://b/refused/", 1, SecretRedactor())  # type: ignore[arg-type]
+    sender.add(b"line\n")
+    sender.send()
+    sender.send()
+    assert capsys.readouterr().err == "provision: cannot write\n"
+    sender.folder = "gs://b/run/"
+    sender.send()
+    assert sent(bucket) == ["line\n"]
+
+
+@pytest.mark.parametrize(
+    ("end", "code"),
+    [
+        (ProgramEnd(5, None), 5),
+        (ProgramEnd(None, "SIGKILL"), 137),
+        (ProgramEnd(None, "SIGTERM", is_reclaimed=True), 143),
+    ],
+)
+def test_a_signal_has_the_exit_code_of_a_shell(end: ProgramEnd, code: int) -> None:
+    assert end.exit_code == code
+
+
+def test_a_failed_worker_waits_for_the_chief() -> None:
+    bucket = Bucket()
+    first, second = meeting_of(bucket, 0), meeting_of(bucket, 1)
+    time = second.sleep.__self__  # type: ignore[attr-defined]
+    second.await_chief(30)
+    assert time.now >= 30
+    before = time.now
+    bucket.objects[first._address("workerpool0-0", "status")] = json.dumps(
+        {"n": "nonce-1", "s": "done"}
+    ).encode()
+    second.await_chief(30)
+    assert time.now == before

@@ -87,6 +87,7 @@ TARGET_STAYS: dict[str, tuple[str, Any]] = {
     "payload": ("colab", "embedded"),
     "regions": ("cluster", ["us-east4"]),
     "replicas": ("cluster", 2),
+    "restarts": ("cluster", 2),
     "capacity": ("cluster", "spot"),
     "project": ("bench", "other"),
     "region": ("team", "europe-west4"),

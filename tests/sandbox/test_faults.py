@@ -452,6 +452,18 @@ def test_custom_jobs_that_go_wrong(tmp_path: Path) -> None:
         jobs.built.close()
 
 
+def test_output_that_may_not_be_read(tmp_path: Path) -> None:
+    with clients(tmp_path, "no-logs") as sandbox:
+        assert sandbox.store is not None
+        codes = []
+        for name in ("output-001-00000.txt", "status.json"):
+            sandbox.store.put_object("my-bucket", f"run/{name}", b"{}")
+            codes.append(
+                sandbox.http("GET", f"/storage/v1/b/my-bucket/o/run%2F{name}?alt=media")[0]
+            )
+        assert codes == [403, 200]
+
+
 def test_every_fault_has_a_test() -> None:
     text = Path(__file__).read_text()
     assert [name for name in FAULT_KINDS if f'"{name}' not in text] == []

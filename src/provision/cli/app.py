@@ -251,4 +251,10 @@ FAULTS = click.option(
     metavar="NAME[:ARGUMENT]",
     help="Sandbox only: simulate a failure (`provision sandbox faults` lists them); repeatable.",
 )
+RANK = click.option(
+    "--rank",
+    default="",
+    metavar="K|all",
+    help="Show the output of machine K of a job, or of all machines; default: 0.",
+)
 VERBOSE = click.option("--verbose", "-v", is_flag=True, help="Show every check.")

@@ -10,9 +10,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from provision.cli.app import SPEC, TARGET, examples
+from provision.cli.app import (
+    FAULTS,
+    LOCK_TIMEOUT,
+    RANK,
+    SANDBOX,
+    SPEC,
+    TARGET,
+    examples,
+)
 
 if TYPE_CHECKING:
+    from provision.commands.run import RunOptions, RunResult
+    from provision.commands.shared.load import LoadedSpec
     from provision.effects.system import System
 
 
@@ -48,6 +58,7 @@ class PassthroughCommand(click.Command):
     epilog=examples(
         "provision run -- python train.py",
         "provision run specs/quickstart.yaml -- python -c 'import torch'",
+        "provision run cluster.yaml --target cluster -- python train.py   # as a job",
     ),
 )
 @SPEC
@@ -58,32 +69,92 @@ class PassthroughCommand(click.Command):
     show_default=True,
     help="Record how much RAM, shared memory and GPU memory the program uses.",
 )
+@click.option("--detach", is_flag=True, help="Return once the job exists; for custom jobs.")
+@RANK
+@SANDBOX
+@FAULTS
+@LOCK_TIMEOUT
 @click.pass_obj
-def run(argv: tuple[str, ...], *, spec: Path, target: str | None, monitor: bool) -> int:
+def run(
+    argv: tuple[str, ...],
+    *,
+    spec: Path,
+    target: str | None,
+    monitor: bool,
+    detach: bool,
+    rank: str,
+    sandbox: bool,
+    faults: tuple[str, ...],
+    lock_timeout: float,
+) -> int:
     """Run a program in the environment, with its variables, paths and secrets.
 
-    Prints the peak memory use at the end; `provision report run` shows the details.
+    Prints the peak memory use at the end; `provision report run` shows the details. At a target of
+    kind vertex-job the program runs on all machines of a job, which goes on after Ctrl-C.
     """
-    from provision.adapters import RealSystem
-    from provision.adapters.monitored_process import exit_with_signal
-    from provision.cli import console
-    from provision.commands import run as command
-    from provision.commands.shared.load import load_spec
-    from provision.commands.shared.target_selection import select_target
+    from provision.commands.run import RunOptions
 
     if not argv:
         raise click.UsageError(
             "no program was given; put it after --, for example: provision run -- python train.py"
         )
+    options = RunOptions(monitor, detach, rank, lock_timeout)
+    if sandbox or faults:
+        from provision.cli.session import open_session
+
+        with open_session(spec, sandbox=sandbox, faults=faults) as (loaded, system):
+            return _run(loaded, target, argv, system, options)
+    from provision.adapters import RealSystem
+    from provision.commands.shared.load import load_spec
+
     system = RealSystem()
-    loaded = load_spec(spec, system)
+    return _run(load_spec(spec, system), target, argv, system, options)
+
+
+def _run(
+    loaded: LoadedSpec,
+    target: str | None,
+    argv: tuple[str, ...],
+    system: System,
+    options: RunOptions,
+) -> int:
+    from provision.commands import run as command
+    from provision.commands.shared.target_selection import select_target
+
     name = select_target(loaded, target)
-    result = command.run(loaded, name, argv, system, console.print_note, monitor=monitor)
+    result = command.run(loaded, name, argv, system, show_program_progress, options)
+    return finish_run(loaded, name, result, system)
+
+
+def finish_run(loaded: LoadedSpec, target: str, result: RunResult, system: System) -> int:
+    """Print the end of a run, and return its exit code; a signal ends this process too."""
+    from provision.adapters.monitored_process import exit_with_signal
+    from provision.cli import console
+
+    if result.notice:
+        console.print_note(result.notice)
     if result.record is not None:
-        print_run_summary(result.record, loaded.command("report run", name), system)
+        show = loaded.command("report run", target)
+        if loaded.sandbox_sources is not None:
+            show = f"provision report run {shlex.quote(os.path.relpath(result.record))}"
+        print_run_summary(result.record, show, system)
     if result.code < 0:
         exit_with_signal(-result.code)
     return result.code
+
+
+def show_program_progress(line: str) -> None:
+    """Write output of the user's program to standard output, other lines to standard error."""
+    import sys
+
+    from provision.cli import console
+    from provision.effects.system import ProgramOutput
+
+    if isinstance(line, ProgramOutput):
+        sys.stdout.write(line)
+        sys.stdout.flush()
+    else:
+        console.print_note(line)
 
 
 def print_run_summary(record: Path, show_command: str, system: System) -> None:

@@ -2,29 +2,64 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
-from provision.commands.shared.executor import Executor
+from provision.commands.shared.executor import Executor, open_executor, recover_interrupted
 from provision.commands.shared.launch import build_launch, single_process_warning
 from provision.commands.shared.load import LoadedSpec
-from provision.commands.shared.lock_file import require_lock
+from provision.commands.shared.lock_file import read_lock, require_lock
+from provision.commands.shared.project_code import find_code_refusals
 from provision.commands.shared.run_records import run_records_folder
 from provision.commands.shared.state_writer import StateWriter
-from provision.commands.shared.target_plans import get_driver_and_context
+from provision.commands.shared.target_plans import (
+    get_driver_and_context,
+    note_on_interrupt,
+    raise_refusals,
+)
 from provision.effects.local import MonitorRequest
 from provision.effects.system import ProgressCallback, System
-from provision.errors import Refused
+from provision.errors import Refused, UsageError
 from provision.lock.inputs import list_changed_inputs
 from provision.state_store import LocalStore
 from provision.targets.capabilities import RunsPrograms
+from provision.targets.context import TargetContext
+from provision.targets.job_programs import RunsJobs
 
 
 class RunResult(NamedTuple):
-    """Exit code of a program (negative: the signal that ended it), and the path of its record."""
+    """Exit code of a program (negative: the signal that ended it), and the path of its record.
+
+    `notice` is about a job that goes on; "" if the program has ended.
+    """
 
     code: int
     record: Path | None
+    notice: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """Options of `run` and, for a program that runs as a job, of `attach`.
+
+    Attributes:
+        monitor: Record what the program uses; without it this process may become the program.
+        detach: Do not wait for the end of a job.
+        rank: The machine of a job whose output is shown, or "all".
+        lock_wait_s: Seconds to wait for another command.
+    """
+
+    monitor: bool = True
+    detach: bool = False
+    rank: str = ""
+    lock_wait_s: float = 0
+
+
+_DEFAULTS = RunOptions()
+_CHANGE_WAIT_S = 30.0
+"""Seconds to wait for another command to record the end of a job. Our choice."""
 
 
 def run(
@@ -33,10 +68,9 @@ def run(
     argv: tuple[str, ...],
     system: System,
     progress: ProgressCallback,
-    *,
-    monitor: bool = True,
+    options: RunOptions = _DEFAULTS,
 ) -> RunResult:
-    """Run `argv` in the target's environment; without `monitor` this process may become it.
+    """Run `argv` in the target's environment, here or as a job.
 
     A spec that changed since the lock was made is only reported.
 
@@ -52,21 +86,96 @@ def run(
             f"update it with `{apply}`"
         )
     driver, context = get_driver_and_context(loaded, lock, target, system)
+    request = _monitor_request(loaded, target, argv, system) if options.monitor else None
+    if isinstance(driver, RunsJobs):
+        ranks = driver.select_ranks(context, options.rank or "0")
+        with (
+            open_executor(loaded, system, progress, lock_wait_s=options.lock_wait_s) as executor,
+            note_on_interrupt(lambda: driver.running_notice(context, executor.ledger)),
+        ):
+            refusals = driver.find_job_refusals(context, executor.ledger, system)
+            raise_refusals(loaded, (*find_code_refusals(context), *refusals))
+            recover_interrupted(executor, ())
+            driver.start_job(context, argv, executor, request)
+            notice = driver.find_job(context, executor.state)
+        if options.detach:
+            return RunResult(0, None, notice)
+        return _follow_job(loaded, driver, context, system, progress, ranks)
+    _refuse_job_options(context, options)
     if not isinstance(driver, RunsPrograms):
         refusal = driver.refuse_program(context)
         raise Refused(
             refusal.why,
-            why="`run` starts and records programs on this machine",
+            why="`run` starts and records programs on this machine and in jobs",
             hint=refusal.hint,
         )
     store = LocalStore(loaded.folder, system)
     writer = StateWriter(store, store.load_ledger())
     journal = Executor(writer, system, progress, loaded.spec.registry)
-    request = _monitor_request(loaded, target, argv, system) if monitor else None
     program = driver.start(context, argv, journal, request)
     if warning := single_process_warning(build_launch(context.spec, target, lock), argv):
         progress(warning)
     return RunResult(program.follow(), request.record if request is not None else None)
+
+
+def find_running_job(loaded: LoadedSpec, names: tuple[str, ...], system: System) -> str:
+    """Return the first of some targets with a recorded program that may still run; "" for none."""
+    lock = read_lock(loaded, system)
+    if lock is None:
+        return ""
+    state = LocalStore(loaded.folder, system).load_ledger().state
+    for name in names:
+        driver, context = get_driver_and_context(loaded, lock, name, system)
+        if isinstance(driver, RunsJobs) and driver.find_job(context, state):
+            return name
+    return ""
+
+
+def attach_job(
+    loaded: LoadedSpec, target: str, system: System, progress: ProgressCallback, rank: str
+) -> RunResult:
+    """Follow the program of a target that runs as a job, from the beginning of its output.
+
+    Raises:
+        Refused: no program of the target runs.
+        ExternalError: the job ended without the end of its program.
+    """
+    lock = require_lock(loaded, system, hint=f"run `{loaded.command('lock')}`")
+    driver, context = get_driver_and_context(loaded, lock, target, system)
+    assert isinstance(driver, RunsJobs)  # noqa: S101
+    return _follow_job(
+        loaded, driver, context, system, progress, driver.select_ranks(context, rank or "0")
+    )
+
+
+def _follow_job(
+    loaded: LoadedSpec,
+    driver: RunsJobs,
+    context: TargetContext,
+    system: System,
+    progress: ProgressCallback,
+    ranks: tuple[int, ...] | None,
+) -> RunResult:
+    def open_journal() -> AbstractContextManager[Executor]:
+        return open_executor(loaded, system, progress, lock_wait_s=_CHANGE_WAIT_S)
+
+    def notice() -> str:
+        state = LocalStore(loaded.folder, system).load_ledger().state
+        return driver.find_job(context, state)
+
+    with note_on_interrupt(notice):
+        end = driver.follow_job(context, open_journal, ranks)
+    return RunResult(end.code, end.record)
+
+
+def _refuse_job_options(context: TargetContext, options: RunOptions) -> None:
+    given = {"--detach": options.detach, "--rank": options.rank}
+    for name in filter(given.get, given):
+        raise UsageError(
+            f"{name} applies to programs that run as jobs",
+            why=f"{context.address} is not a custom job",
+            hint=f"omit {name}",
+        )
 
 
 def _monitor_request(

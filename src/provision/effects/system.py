@@ -29,11 +29,17 @@ if TYPE_CHECKING:
     from provision.kinds.places import Machine
 
 ProgressCallback = Callable[[str], None]
-"""Receives one line: a step that begins, a Notice, or during downloads a DownloadProgress."""
+"""Receives a line: a step that begins, a Notice, DownloadProgress, or lines of ProgramOutput."""
 
 
 class Notice(str):
     """A line of progress that informs about something, and is not a step that takes time."""
+
+    __slots__ = ()
+
+
+class ProgramOutput(str):
+    """Output of the user's program elsewhere: whole lines, for standard output."""
 
     __slots__ = ()
 

@@ -127,6 +127,26 @@ class AwaitJob(VertexEffect):
 
 
 @dataclass(frozen=True, slots=True)
+class FollowProgram(VertexEffect):
+    """Show the output of the program of a custom job until the job ends.
+
+    The job is the one with the `nonce` in the region `name`. Progress receives the output of the
+    replicas in `shown`. The records of what the program used are written to `files` as
+    REPLICA.json, and the end as end.json. With `is_repeated`, the service starts lost
+    machines of the job again. The other fields are those of `AwaitJob`.
+    """
+
+    nonce: str
+    folder: str
+    replicas: tuple[str, ...]
+    shown: tuple[str, ...]
+    files: Path
+    timeout_s: int
+    pending_s: int
+    is_repeated: bool
+
+
+@dataclass(frozen=True, slots=True)
 class CancelJob(VertexEffect):
     """Cancel the custom job with a `nonce` in the region `name`, and wait until it has ended.
 

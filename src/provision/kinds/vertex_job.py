@@ -41,6 +41,8 @@ from provision.kinds.shared_refusals import refuse_cuda_toolkit, refuse_disk_siz
 
 MOST_REPLICAS = 64
 """Most machines of a job. Our choice: a proof of more machines was never measured."""
+MOST_RESTARTS = 5
+"""Most restarts of a worker (Vertex AI documentation, Understand the training service)."""
 _FLEX_START_LIMIT_S = 7 * 86400
 """Longest job with flex start (Vertex AI documentation, Schedule training jobs)."""
 _DISK_GB = (100, 64000)
@@ -119,7 +121,11 @@ class VertexJobTarget(TargetModel):
     boot_disk: JobDisk = JobDisk.model_construct()
     """Boot disk of each machine."""
     max_duration: Duration = "1h"
-    """Time after which the service ends the job that verifies the target."""
+    """Time after which the service ends a job, that of a verification or of `run`."""
+    restarts: int = Field(default=0, ge=0, le=MOST_RESTARTS)
+    """Number of times that a program of `run` goes on after a machine was lost or its processes
+    failed. It has to resume from its own checkpoint in `paths.checkpoints` or `paths.output`.
+    """
     service_account: str | None = None
     """Email address of the service account that the job runs as; default: the service's own."""
     network: str | None = Field(
@@ -140,6 +146,7 @@ class VertexJob(Kind):
     model = VertexJobTarget
     driver = "provision.targets.vertex_job.driver:VertexJobDriver"
     rules = ("provision.rules.vertex_job", "provision.rules.cost")
+    runs_code = True
     secret_sources = frozenset({"secret"})
     reference_hint = "`secret: projects/PROJECT/secrets/NAME/versions/VERSION`"
 

@@ -77,6 +77,7 @@ FAULT_KINDS: Final = {
         "the service account of an execution job or a custom job is not allowed to write to "
         "the bucket (403)"
     ),
+    "no-logs": FaultKind("reading the output of a program in a custom job is refused (403)"),
     "pending-job": FaultKind("an execution job or a custom job stays PENDING"),
     "cancelled-by-other": FaultKind("a custom job is cancelled once it is RUNNING"),
     "worker-lost": FaultKind(

@@ -20,6 +20,8 @@ _BOUNDARY = re.compile(r'boundary="?([^";]+)"?')
 _TYPE = re.compile(rb"(?im)^content-type:[ \t]*([^\r\n]+)")
 REFUSED_WRITER = "/refused/{account}"
 """Prefix of the paths of a service account that may not write."""
+_OUTPUT = re.compile(r"/output-\d+-\d+\.txt$")
+"""The objects that the fault `no-logs` concerns."""
 _MULTI_REGIONS = ("ASIA", "EU", "US")
 _RANGE = re.compile(r"bytes=(\d+)-(\d*)")
 
@@ -167,6 +169,14 @@ class _Storage:
 
     def _read(self, request: Request, bucket: str, name: str) -> EmulatedObject:
         """Return an object whose generation and preconditions are those of a request."""
+        if self._faults.has("no-logs") and _OUTPUT.search(name):
+            raise ApiError(
+                StatusCode.PERMISSION_DENIED,
+                "user does not have storage.objects.get access to the Google Cloud Storage "
+                "object. Permission 'storage.objects.get' denied on resource "
+                f"'projects/_/buckets/{bucket}/objects/{name}' (or it may not exist).",
+                reason="forbidden",
+            )
         self._require_bucket(bucket)
         stored = self._store.object(bucket, name)
         generation = stored and stored.about["generation"]

@@ -20,7 +20,7 @@ from provision.adapters.google.report_polling import (
 )
 from provision.adapters.google.retry import format_duration
 from provision.effects.system import ProgressCallback
-from provision.effects.vertex import AwaitJob
+from provision.effects.vertex import AwaitJob, FollowProgram
 from provision.sanitize import escape_line, redact
 
 _STOCKOUT = "Resources are insufficient in region"
@@ -44,13 +44,17 @@ def await_job(
         DeviceFailed: a replica could not make the environment.
         ReportUnavailable: the job is gone or cancelled, or not every replica has a report.
     """
-    _JobFollower(effect, client, clock, progress).follow()
+    _ReportFollower(effect, client, clock, progress).follow()
 
 
-class _JobFollower:
+class JobFollower:
+    """The wait for the end of a job; what happens meanwhile and then is a subclass's."""
+
+    subject = "the target was not verified"
+
     def __init__(
         self,
-        effect: AwaitJob,
+        effect: AwaitJob | FollowProgram,
         client: GoogleClient,
         clock: PollingClock,
         progress: ProgressCallback,
@@ -60,16 +64,17 @@ class _JobFollower:
         self._began = self._shown_at = clock.now()
 
     def follow(self) -> None:
+        """Wait for the end. May block for hours."""
         effect, clock = self._effect, self._clock
         while True:
             job = self._find_job()
             state = state_of(job)
             if state in ENDED:
-                self._collect(state, job)
+                self.collect(state, job)
                 return
             self._show("", f"custom job {_short_name(job)}: {state.lower()}")
             if state == "RUNNING":
-                self._show_replicas()
+                self.show_replicas()
             waited = clock.now() - self._began
             if state != "RUNNING" and waited >= effect.pending_s:
                 raise JobUnplaced(
@@ -79,7 +84,7 @@ class _JobFollower:
                 )
             if waited >= effect.timeout_s:
                 raise ReportTimeout(
-                    "the target was not verified",
+                    self.subject,
                     why=f"the custom job {_short_name(job)} did not end within "
                     f"{format_duration(effect.timeout_s)}",
                     hint="increase max_duration, or use a larger machine",
@@ -91,7 +96,7 @@ class _JobFollower:
         jobs = self._client.vertex.list_jobs(self._effect.name, label)
         if not jobs:
             raise ReportUnavailable(
-                "the target was not verified",
+                self.subject,
                 why="the custom job was deleted while it was running",
                 hint="run the same command again to start a new job",
             )
@@ -105,18 +110,32 @@ class _JobFollower:
         self._shown[subject], self._shown_at = text, now
         self._progress(text if is_new else f"still waiting; {text}")
 
-    def _show_replicas(self) -> None:
-        for name in self._effect.replicas:
-            status = self._read_status(name)
-            if status:
-                self._show(name, f"{name}: {_line(str(status.get('p', '')))}")
+    def collect(self, state: str, job: Mapping[str, Any]) -> None:
+        """Keep what an ended job has left.
 
-    def _read_status(self, name: str) -> Mapping[str, Any]:
+        Raises:
+            ExternalError: the job did not do what it was for.
+        """
+        raise NotImplementedError
+
+    def show_replicas(self) -> None:
+        """Report the phases of the replicas of a running job."""
+        for name in self._effect.replicas:
+            status = self.read_status(name)
+            if status:
+                self._show(name, f"{name}: {line_of(str(status.get('p', '')))}")
+
+    def read_status(self, name: str) -> Mapping[str, Any]:
+        """Return the last status of a replica; {} without one."""
         uri = f"{self._effect.folder}{name}/status.json"
         status = parse_message(self._client.object(uri, MAX_STATUS_BYTES))
         return status if status.get("n") == self._effect.nonce else {}
 
-    def _collect(self, state: str, job: Mapping[str, Any]) -> None:
+
+class _ReportFollower(JobFollower):
+    _effect: AwaitJob
+
+    def collect(self, state: str, job: Mapping[str, Any]) -> None:
         """Write the reports that the index lists, or raise why there are none."""
         effect = self._effect
         rows = self._read_index()
@@ -125,7 +144,7 @@ class _JobFollower:
         decisive, is_good = b"", True
         for name in effect.replicas:
             content, result = self._read_report(name, str(rows[name].get("sha256")))
-            self._progress(f"{name}: {_line(result)}")
+            self._progress(f"{name}: {line_of(result)}")
             files.write(effect.reports / f"{name}.json", content, 0o600)
             # The first report that is not good decides; else that of the primary replica.
             if not decisive or (is_good and result not in _GOOD):
@@ -170,27 +189,23 @@ class _JobFollower:
 
     def _failure(self, state: str, message: str) -> ReportUnavailable | JobUnplaced:
         """Return the error of a job that ended without an index."""
-        if _STOCKOUT in message or state == "EXPIRED":
-            return JobUnplaced(
-                "the region has no capacity for the job",
-                why=_line(message) or "the job expired before it had its machines",
-                hint="use another region, `capacity: {flex_start: 6h}`, or a reservation",
-            )
+        if is_stockout(state, message):
+            return build_stockout(message)
         if state == "CANCELLED":
             return ReportUnavailable(
                 "the target was not verified",
                 why="the custom job was cancelled, and not by this command",
                 hint="run the same command again to start a new job",
             )
-        statuses = {name: self._read_status(name) for name in self._effect.replicas}
+        statuses = {name: self.read_status(name) for name in self._effect.replicas}
         for name, status in statuses.items():
             text = str(status.get("e", ""))
             if status.get("s") == "error" and not text.startswith("the replica "):
-                why = f"{name}, in the phase {_line(str(status.get('p', '')))}: {_line(text)}"
+                why = f"{name}, in the phase {line_of(str(status.get('p', '')))}: {line_of(text)}"
                 return DeviceFailed("a machine of the job could not be set up", why=why)
         silent = [name for name, status in statuses.items() if status.get("s") != "done"]
         why = f"the job ended as {state.lower()}; no report from {', '.join(silent)}"
-        if text := _line(message.partition("\n")[0]):
+        if text := line_of(message.partition("\n")[0]):
             why += f"\n{text}"
         return ReportUnavailable(
             "not every machine of the job wrote its report",
@@ -200,9 +215,24 @@ class _JobFollower:
         )
 
 
+def is_stockout(state: str, message: str) -> bool:
+    """Return whether a job ended because its region has no machines for it."""
+    return _STOCKOUT in message or state == "EXPIRED"
+
+
+def build_stockout(message: str) -> JobUnplaced:
+    """Return the error of a job whose region has no machines for it."""
+    return JobUnplaced(
+        "the region has no capacity for the job",
+        why=line_of(message) or "the job expired before it had its machines",
+        hint="use another region, `capacity: {flex_start: 6h}`, or a reservation",
+    )
+
+
 def _short_name(job: Mapping[str, Any]) -> str:
-    return _line(str(job.get("name", "")).rpartition("/")[2])
+    return line_of(str(job.get("name", "")).rpartition("/")[2])
 
 
-def _line(text: str) -> str:
+def line_of(text: str) -> str:
+    """Return foreign text as one line without secrets."""
     return escape_line(redact(text))[:_TEXT_LENGTH]

@@ -11,6 +11,7 @@ from provision.adapters.google.custom_jobs import cancel_job, is_listed, start_j
 from provision.adapters.google.errors import CloudError, fatal_error
 from provision.adapters.google.execution_polling import await_execution
 from provision.adapters.google.job_polling import await_job
+from provision.adapters.google.program_polling import follow_program
 from provision.adapters.google.report_polling import PollingClock
 from provision.adapters.google.vertex import VertexApi
 from provision.effects.service import ServiceEffect
@@ -22,6 +23,7 @@ from provision.effects.vertex import (
     CreateTemplate,
     DeleteExecution,
     DeleteTemplate,
+    FollowProgram,
     SettleJob,
     StartExecution,
     StartJob,
@@ -59,6 +61,8 @@ def perform(
             is_listed(name, nonce, client)
         case AwaitJob():
             await_job(effect, client, clock, progress)
+        case FollowProgram():
+            follow_program(effect, client, clock, progress)
         case CancelJob():
             cancel_job(effect, client, progress)
         case DeleteTemplate(name, lineage):

@@ -12,6 +12,7 @@ from typing import Any
 
 from ..core.agent_config import DocumentError, read_document
 from ..core.process import ProcessResult
+from ..workbench.cli import unpack
 from ..workbench.cloud import CloudClient
 from ..workbench.instance import UserAccount, WorkbenchInstance
 from ..workbench.status import SecretRedactor
@@ -46,10 +47,15 @@ class JobMachine(WorkbenchInstance):
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Return 0 when the run is done, 1 when a phase failed, 2 for an unusable document."""
+    """Return 0 when the run is done, 1 when a phase failed, 2 for an unusable document.
+
+    The exit code of the user's program is returned as it is.
+    """
     arguments = list(sys.argv[1:] if words is None else words)
     if arguments == ["fetch"]:
         return fetch()
+    if arguments[:1] == ["unpack"]:
+        return unpack(*arguments[1:])
     options = _parser().parse_args(arguments)
     try:
         document = read_document(options.document, parse_job_document)

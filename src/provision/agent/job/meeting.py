@@ -80,6 +80,15 @@ class Meeting:
         """
         return self._await("status", limit_s, progress, "did not finish", state="done")
 
+    def await_chief(self, limit_s: float) -> None:
+        """Wait until the chief has ended, at most for the limit."""
+        deadline = self.clock() + limit_s
+        while self.clock() < deadline:
+            status = self._read(self.place.names[0], "status") or {}
+            if status.get("s") in ("done", "error"):
+                return
+            self.sleep(_FIRST_POLL_S)
+
     def write_index(self, ends: list[dict[str, Any]]) -> None:
         """List the reports of all replicas with their digests: the chief's last object."""
         rows = [

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from ..workbench.cloud import CloudClient, ServiceCallFailed
 from ..workbench.document import WorkbenchDocument
 from ..workbench.environment import Environment
 from ..workbench.instance import PhaseFailed, WorkbenchInstance
-from ..workbench.machine_setup import wait_for_driver
 from ..workbench.probe_run import ProbeResult, fetch_secrets, run_probe
 from .cluster import ClusterPlace
 from .document import JobDocument
 from .meeting import Meeting, describe_replica
+from .program_phases import run_program_phases
+from .setup_phases import prepare_replica
 from .status import ReplicaReporter
 
 _GRACE_S = 300.0
@@ -30,9 +29,14 @@ def run_phases(
     cloud: CloudClient,
     reporter: ReplicaReporter,
 ) -> int:
-    """Run all phases; return 0, or 1 if one failed. A failed verification is a finished run."""
+    """Run all phases; return 0, or 1 if one failed, or the exit code of the user's program.
+
+    A failed verification is a finished run.
+    """
     meeting = Meeting(cloud, document.folder, document.setup.nonce, place)
     try:
+        if document.program is not None:
+            return run_program_phases(document, document.program, instance, meeting, reporter)
         proof = _phases(document, instance, meeting, reporter)
         reporter.begin_phase("report")
         cloud.write_object(reporter.document.report, proof.report, "application/json")
@@ -58,17 +62,9 @@ def _phases(
     meeting: Meeting,
     reporter: ReplicaReporter,
 ) -> ProbeResult:
-    setup, cloud, place = reporter.document, meeting.cloud, meeting.place
-    reporter.begin_phase("start")
-    offset = meeting.measure_clock()
-    for name, file in (("installer.pyz", setup.installer), ("probe.pyz", setup.probe)):
-        (instance.work / name).write_bytes(cloud.read_object(file.address, file.sha256))
-    if setup.gpu is not None:
-        reporter.begin_phase("driver")
-        reporter.log_line(f"driver: {wait_for_driver(setup, instance)}")
+    cloud, place = meeting.cloud, meeting.place
+    setup, offset = prepare_replica(instance, meeting, reporter)
     environment = Environment(setup, instance)
-    _create_environment(environment, reporter)
-    _create_folders(setup)
     reporter.begin_phase("rendezvous")
     meeting.write_report(describe_replica(environment, place, offset))
     reports = meeting.await_reports(document.join_timeout_s, reporter.log_line)
@@ -77,26 +73,6 @@ def _phases(
     expectations = {**setup.expectations, "replicas": _describe_others(setup, place, reports)}
     verified = replace(setup, expectations=expectations)
     return run_probe(Environment(verified, instance), secrets, list(setup.simulated))
-
-
-def _create_environment(environment: Environment, reporter: ReplicaReporter) -> None:
-    reporter.begin_phase("python")
-    uv = environment.find_uv()
-    python = environment.find_python(uv)
-    reporter.log_line(f"uv {uv}, python {python}")
-    reporter.begin_phase("packages")
-    counts = environment.create(uv, python, lambda _: None)
-    shown = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()) if count)
-    reporter.log_line(f"packages: {shown or 'none'}")
-
-
-def _create_folders(setup: WorkbenchDocument) -> None:
-    """Make the declared folders; the probe reports those that cannot be written."""
-    for path in setup.paths.values():
-        try:
-            os.makedirs(Path(path), exist_ok=True)
-        except OSError:
-            continue
 
 
 def _describe_others(

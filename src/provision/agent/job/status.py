@@ -15,12 +15,16 @@ _LONGEST_LINE, _MOST_LINES = 300, 2000
 
 @dataclass
 class ReplicaReporter:
-    """Reports the phases of one replica; without access to the bucket, only its output does."""
+    """Reports the phases of one replica; without access to the bucket, only its output does.
+
+    `start` counts the starts of the machine, if it runs the user's program.
+    """
 
     document: WorkbenchDocument
     cloud: CloudClient
     redactor: SecretRedactor
     phase: str = "start"
+    start: int = 1
     lines: list[str] = field(default_factory=list)
 
     def begin_phase(self, phase: str) -> None:
@@ -43,6 +47,11 @@ class ReplicaReporter:
         self._send_log()
         self._write_status("done", v=verdict, sha256=report_sha256)
 
+    def finish_program(self, code: int | None, signal: str | None) -> None:
+        """Report the end of the user's program. Raises ServiceCallFailed."""
+        self._send_log()
+        self._write_status("done", code=code, signal=signal)
+
     def fail(self, why: str) -> None:
         """Report an error with its reason."""
         for line in why.splitlines()[:20]:
@@ -57,8 +66,14 @@ class ReplicaReporter:
         text = "\n".join(self.lines) + "\n"
         self.cloud.write_object(self.document.log, text.encode(), "text/plain; charset=utf-8")
 
-    def _write_status(self, state: str, **more: str) -> None:
-        status = {"n": self.document.nonce, "s": state, "p": self.phase, **more}
+    def _write_status(self, state: str, **more: str | int | None) -> None:
+        status = {
+            "n": self.document.nonce,
+            "s": state,
+            "p": self.phase,
+            "start": self.start,
+            **more,
+        }
         content = json.dumps(status, sort_keys=True).encode() + b"\n"
         self.cloud.write_object(self.document.status, content, "application/json")
 

@@ -34,7 +34,7 @@ def main(words: Sequence[str] | None = None) -> int:
     if arguments == ["fetch"]:
         return fetch()
     if arguments[:1] == ["unpack"]:
-        return _unpack(*arguments[1:])
+        return unpack(*arguments[1:])
     options = _parser().parse_args(arguments)
     try:
         document = read_document(options.document, parse_document)
@@ -79,7 +79,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _unpack(archive: str, digest: str, parent: str) -> int:
+def unpack(archive: str, digest: str, parent: str) -> int:
     """Unpack the code that came with a document. Return 0, or 2 if it cannot be used."""
     try:
         unpack_code(Path(archive).read_bytes(), digest, Path(parent))

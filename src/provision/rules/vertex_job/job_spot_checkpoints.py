@@ -1,13 +1,13 @@
-"""A job on Spot machines has no folder for checkpoints.
+"""A job that goes on after a lost machine has no folder for checkpoints.
 
 ## What it does
 
-Finds `capacity: spot` without `paths.output` or `paths.checkpoints`.
+Finds `capacity: spot` or `restarts` without `paths.output` or `paths.checkpoints`.
 
 ## Why
 
-A Spot machine can be reclaimed at any time. The service then restarts the job, which begins from
-nothing if there is no checkpoint outside of the machine.
+A Spot machine can be reclaimed at any time. With `restarts`, the program of `run` then starts again
+on another machine, where it begins from nothing if there is no checkpoint outside of the machine.
 
 ## How to fix
 
@@ -27,12 +27,16 @@ _NAMES = ("output", "checkpoints")
 def _check(context: LintContext) -> Findings:
     for target, job in context.targets_of(VertexJobTarget):
         paths = {**context.spec.paths, **job.paths}
-        if job.capacity.strategy != "spot" or any(name in paths for name in _NAMES):
+        field = "restarts" if job.restarts else "capacity"
+        if any(name in paths for name in _NAMES) or (
+            job.capacity.strategy != "spot" and not job.restarts
+        ):
             continue
+        declared = f"restarts: {job.restarts}" if job.restarts else "capacity: spot"
         yield RULE.diagnostic(
-            "`capacity: spot` is declared without a folder for checkpoints",
-            target.route_to("capacity"),
-            why="A reclaimed machine loses what is on its disk.",
+            f"`{declared}` is declared without a folder for checkpoints",
+            target.route_to(field),
+            why="A lost machine loses what is on its disk.",
             help="add `paths: {output: /gcs/BUCKET/FOLDER}` to the target",
         )
 
@@ -43,7 +47,10 @@ RULE = Rule(
     severity=Severity.WARNING,
     sources=("Vertex AI documentation, Use Spot VMs with training",),
     check=_check,
-    bad=examples(example_job("", capacity="«spot»")),
+    bad=examples(
+        example_job("", capacity="«spot»"),
+        example_job("", restarts="«3»"),
+    ),
     good=examples(
         example_job("", capacity="spot", paths="{output: /gcs/my-bucket/out}"),
         example_job(""),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
@@ -37,17 +38,21 @@ def get_prefix(context: TargetContext) -> PurePosixPath:
     return _HOME / "envs" / context.environment.digest.removeprefix("sha256:")[:12]
 
 
-def build_programs() -> dict[str, JobProgram]:
-    """Return what a replica downloads, by name."""
+def build_programs(context: TargetContext) -> dict[str, JobProgram]:
+    """Return what a replica downloads, by name: our programs, and the project's code."""
     contents = {
         "device": device_files.job_zipapp(),
         "installer": device_files.installer_zipapp(),
         "probe": device_files.probe_zipapp(),
     }
-    return {
+    programs = {
         name: JobProgram(f"{name}-{hashlib.sha256(content).hexdigest()[:12]}.pyz", content)
         for name, content in contents.items()
     }
+    if context.code is not None:
+        digest = context.code.digest.removeprefix("sha256:")[:12]
+        programs["code"] = JobProgram(f"code-{digest}.zip", context.code.pack())
+    return programs
 
 
 def digest_of_programs(programs: dict[str, JobProgram]) -> str:
@@ -66,8 +71,9 @@ def build_job_config(
     region: str,
     nonce: str,
     programs: dict[str, JobProgram],
+    program: Mapping[str, Any] | None = None,
 ) -> bytes:
-    """Return the document of one run in a region."""
+    """Return the document of one run in a region: a verification, or the user's program."""
     spec, run = context.spec, names.run_folder(region, nonce)
     simulated = list(context.sandbox_sources.simulated) if context.sandbox_sources else []
     setup: dict[str, Any] = {
@@ -92,7 +98,8 @@ def build_job_config(
                 "uri": f"{names.folders[region]}programs/{programs[name].file}",
                 "sha256": programs[name].sha256,
             }
-            for name in ("installer", "probe")
+            for name in programs
+            if name != "device"
         },
         "report": {
             "report": f"{run}report.json",
@@ -109,4 +116,6 @@ def build_job_config(
         "join_timeout_s": _JOIN_TIMEOUT_S,
         "setup": setup,
     }
+    if program is not None:
+        document["program"] = dict(program)
     return (json.dumps(document, indent=1, sort_keys=True) + "\n").encode()

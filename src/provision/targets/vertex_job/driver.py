@@ -7,6 +7,7 @@ from datetime import datetime
 from pathlib import Path
 
 from provision.adapters.google.custom_jobs import state_of
+from provision.effects.local import MonitorRequest
 from provision.effects.system import Reader, System
 from provision.effects.vertex import SettleJob
 from provision.errors import Refused
@@ -20,13 +21,28 @@ from provision.targets.bucket_location import refuse_bucket
 from provision.targets.capabilities import OrphanList
 from provision.targets.context import Interpreter, TargetContext, refuse_untestable_gpu
 from provision.targets.device_runs import is_reported
+from provision.targets.job_programs import JobResult
 from provision.targets.stored_verdict import VerificationRecord
 from provision.targets.summary import ResourceSummary, TargetCondition, TargetSummary
 from provision.targets.vertex_job.agent_config import get_prefix
 from provision.targets.vertex_job.observation import JobObservation, observe_job
 from provision.targets.vertex_job.orphans import list_orphan_jobs
 from provision.targets.vertex_job.planning import plan_programs, plan_removals
-from provision.targets.vertex_job.records import JobRecord, ProgramsRecord, read_job_intent
+from provision.targets.vertex_job.programs import (
+    OpenJournal,
+    describe_program,
+    find_running_program,
+    follow_program,
+    read_ranks,
+    start_program,
+)
+from provision.targets.vertex_job.records import (
+    JOB_RECORDS,
+    JobRecord,
+    ProgramRecord,
+    ProgramsRecord,
+    read_job_intent,
+)
 from provision.targets.vertex_job.resource_names import (
     RUN_LABEL,
     build_job_names,
@@ -55,7 +71,7 @@ class VertexJobDriver(Driver[JobObservation]):
 
     def owns(self, part: str) -> bool:
         """Return whether a part records the programs of a job, or a job."""
-        return part in (ProgramsRecord.part, JobRecord.part)
+        return part == ProgramsRecord.part or part in JOB_RECORDS
 
     def observe(self, context: TargetContext, ledger: Ledger, reader: Reader) -> JobObservation:
         """Return what is recorded, and the machines and buckets of the job."""
@@ -90,7 +106,7 @@ class VertexJobDriver(Driver[JobObservation]):
 
         `orphans` lists one that appears later.
         """
-        if intent.part == JobRecord.part:
+        if intent.part in JOB_RECORDS:
             record = read_job_intent(intent, (f"reports/{to_folder_name(intent.address)}",))
             _settle(intent, journal.system)
             label = f"{RUN_LABEL}={record.nonce}"
@@ -151,9 +167,17 @@ class VertexJobDriver(Driver[JobObservation]):
         return await_job_reports(self, context, journal)
 
     def running_notice(self, context: TargetContext, ledger: Ledger) -> str:
-        """Return the notice about a job that may still run."""
+        """Return the notices about jobs that may still run."""
         record = find_unreported_job(context, ledger.state)
-        return describe_job(context, record) if record is not None else ""
+        notices = [self.find_job(context, ledger.state)]
+        if record is not None:
+            notices.append(describe_job(context, record))
+        notices += [
+            describe_program(context, read_job_intent(intent))
+            for intent in ledger.find_all_interrupted(context.address)
+            if intent.part == ProgramRecord.part
+        ]
+        return "\n".join(filter(None, notices))
 
     def condition(self, context: TargetContext, ledger: Ledger, reader: Reader) -> TargetCondition:
         """Return the condition of the programs."""
@@ -184,22 +208,50 @@ class VertexJobDriver(Driver[JobObservation]):
         if record is None:
             return TargetSummary()
         use = _USE
+        if find_running_program(context, state) is not None:
+            use = f"a program is running; follow it: {context.command('attach')}"
         if find_unreported_job(context, state) is not None:
             use = f"a job is running; wait for its reports: {context.command('attach')}"
         name, regions = build_job_names(context, record.lineage).name, ", ".join(record.regions)
         return TargetSummary(resource=ResourceSummary("custom jobs", name, regions, use))
 
+    def find_job_refusals(
+        self, context: TargetContext, ledger: Ledger, reader: Reader
+    ) -> tuple[Refusal, ...]:
+        """Return what the target's plan refuses."""
+        return self.refusals(context, self.observe(context, ledger, reader))
+
+    def select_ranks(self, context: TargetContext, text: str) -> tuple[int, ...] | None:
+        """Return the ranks of the machines whose output is shown; None for all."""
+        return read_ranks(text, get_job_target(context))
+
+    def start_job(
+        self,
+        context: TargetContext,
+        argv: tuple[str, ...],
+        journal: Journal,
+        monitor: MonitorRequest | None,
+    ) -> None:
+        """Create the job of a program."""
+        start_program(self, context, argv, journal, monitor)
+
+    def follow_job(
+        self,
+        context: TargetContext,
+        open_journal: OpenJournal,
+        ranks: tuple[int, ...] | None,
+    ) -> JobResult:
+        """Show the output of the recorded program until it ends."""
+        return follow_program(self, context, open_journal, ranks)
+
+    def find_job(self, context: TargetContext, state: State) -> str:
+        """Return the notice about a program that may still run."""
+        record = find_running_program(context, state)
+        return describe_program(context, record) if record is not None else ""
+
     def explain_use(self) -> str:
         """Return that nothing runs between jobs."""
         return _USE
-
-    def refuse_program(self, context: TargetContext) -> Refusal:
-        """Return that programs cannot be started as jobs yet."""
-        return Refusal(
-            (),
-            f"{context.address} is a custom job, and running programs as jobs is not supported yet",
-            "start your program with torchrun in a job that you create yourself",
-        )
 
     def list_orphans(
         self, ledgers: Sequence[tuple[Spec, Ledger]], reader: Reader
@@ -216,7 +268,7 @@ class VertexJobDriver(Driver[JobObservation]):
 def _settle(intent: Intent, system: System) -> None:
     """Wait until a job that was requested a moment ago would be listed."""
     requested = intent.details.get(REQUESTED_AT, "")
-    if intent.part != JobRecord.part or not requested:
+    if intent.part not in JOB_RECORDS or not requested:
         return
     now = datetime.fromisoformat(system.now())
     if abs((now - datetime.fromisoformat(requested)).total_seconds()) < _LISTED_S:

@@ -62,6 +62,14 @@ def build_job_spec(context: TargetContext, machine: Mapping[str, Any]) -> dict[s
     return spec
 
 
+def repeat_lost_machines(job_spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a job whose failed or lost machines the service starts again, each by itself."""
+    scheduling = {
+        key: value for key, value in job_spec["scheduling"].items() if key != "disableRetries"
+    }
+    return {**job_spec, "scheduling": scheduling}
+
+
 def build_job_body(
     context: TargetContext,
     names: JobNames,

@@ -57,7 +57,7 @@ def observe_job(context: TargetContext, ledger: Ledger, reader: Reader) -> JobOb
         facts,
         names,
         ProgramsRecord.find(ledger.state, context.address),
-        build_programs(),
+        build_programs(context),
         card,
         machine_type,
         None if offer is None else price_in_job(offer, facts),

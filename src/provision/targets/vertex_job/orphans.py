@@ -12,7 +12,12 @@ from provision.spec import Spec
 from provision.state import Ledger
 from provision.targets.capabilities import Orphan, OrphanList
 from provision.targets.orphan_search import collect_orphans
-from provision.targets.vertex_job.records import JobRecord, ProgramsRecord, read_job_intent
+from provision.targets.vertex_job.records import (
+    JOB_RECORDS,
+    JobRecord,
+    ProgramsRecord,
+    read_job_intent,
+)
 from provision.targets.vertex_job.resource_names import RUN_LABEL
 from provision.targets.workbench.resource_names import (
     LINEAGE_LABEL,
@@ -58,10 +63,11 @@ def _is_orphan(job: Mapping[str, Any], known: set[tuple[str, str]]) -> bool:
 
 def _recorded_jobs(ledger: Ledger) -> Iterator[JobRecord]:
     for key, document in ledger.state.resources.items():
-        if key.endswith(f"#{JobRecord.part}"):
-            yield JobRecord.from_json(document)
+        kind = JOB_RECORDS.get(key.rpartition("#")[2])
+        if kind is not None:
+            yield kind.from_json(document)
     for intent in ledger.intents:
-        if intent.part == JobRecord.part:
+        if intent.part in JOB_RECORDS:
             yield read_job_intent(intent)
 
 

@@ -18,7 +18,12 @@ from provision.targets.bucket_location import note_distant_bucket
 from provision.targets.context import TargetContext
 from provision.targets.vertex_job.agent_config import digest_of_programs, list_objects
 from provision.targets.vertex_job.observation import JobObservation
-from provision.targets.vertex_job.records import JobRecord, ProgramsRecord, read_job_intent
+from provision.targets.vertex_job.records import (
+    JOB_RECORDS,
+    JobRecord,
+    ProgramsRecord,
+    read_job_intent,
+)
 from provision.targets.vertex_job.resource_names import get_job_target
 
 
@@ -38,7 +43,10 @@ def plan_programs(context: TargetContext, observed: JobObservation) -> Action:
     old = observed.recorded
     operation, reason = Operation.CREATE, "they are not there yet"
     if old is not None and set(old.folders) == set(record.folders):
-        operation, reason = Operation.CHANGE, "provision has changed since they were written"
+        operation, reason = (
+            Operation.CHANGE,
+            "provision or the code has changed since they were written",
+        )
         if old == record:
             operation, reason, effects = Operation.KEEP, "they are up to date", ()
     elif old is not None:
@@ -61,14 +69,14 @@ def plan_removals(address: str, folder: Path, ledger: Ledger) -> Iterator[Action
     """Yield the removal of everything recorded or begun at an address; a job ends first."""
     reason = "destroy was requested"
     recorded: set[str] = set()
-    parts = sorted(ledger.state.parts(address).items(), key=lambda item: item[0] != JobRecord.part)
+    parts = sorted(ledger.state.parts(address).items(), key=lambda item: item[0] not in JOB_RECORDS)
     jobs: list[Action] = []
     others: list[Action] = []
     for part, document in parts:
         title = str(document.get("title", part))
         effects: tuple[Effect, ...]
-        if part == JobRecord.part:
-            job = JobRecord.from_json(document)
+        if part in JOB_RECORDS:
+            job = JOB_RECORDS[part].from_json(document)
             recorded.add(job.nonce)
             reports = (resolve_own_folder(folder, path, address) for path in job.paths)
             effects = (cancel_job(job), *map(RemoveTree, reports))
@@ -82,7 +90,7 @@ def plan_removals(address: str, folder: Path, ledger: Ledger) -> Iterator[Action
             effects = tuple(RemoveTree(resolve_own_folder(folder, path, address)) for path in paths)
         others.append(Action(Operation.DESTROY, address, part, title, reason, effects))
     for intent in ledger.find_all_interrupted(address):
-        if intent.part == JobRecord.part and intent.details.get("nonce") not in recorded:
+        if intent.part in JOB_RECORDS and intent.details.get("nonce") not in recorded:
             why = "an interrupted run may have started it"
             effects = (cancel_job(read_job_intent(intent)),)
             title = "incomplete custom job"

@@ -71,6 +71,23 @@ class JobRecord(Record):
         return f"//aiplatform.googleapis.com/{self.parent}/customJobs/{self.nonce}"
 
 
+@dataclass(frozen=True, slots=True)
+class ProgramRecord(JobRecord):
+    """The last job that runs a program of the user.
+
+    Attributes:
+        run: File name of the record of what it uses; "" for none.
+    """
+
+    part: ClassVar[str] = "program-job"
+
+    run: str = ""
+
+
+JOB_RECORDS: Mapping[str, type[JobRecord]] = {
+    record.part: record for record in (JobRecord, ProgramRecord)
+}
+"""The records of jobs, by their part."""
 _FOUND_BY = ("title", "project", "region", "lineage", "folder", "nonce", "declared")
 
 
@@ -83,6 +100,7 @@ def build_job_intent(address: str, record: JobRecord) -> Intent:
 
 def read_job_intent(intent: Intent, paths: tuple[str, ...] = ()) -> JobRecord:
     """Return the record of a job whose creation was begun."""
+    kind = JOB_RECORDS[intent.part]
     values: Mapping[str, Any] = {key: intent.details.get(key, "") for key in _FOUND_BY}
     count = intent.details.get("replicas", "")
-    return JobRecord(**values, replicas=int(count) if count.isdecimal() else 1, paths=paths)
+    return kind(**values, replicas=int(count) if count.isdecimal() else 1, paths=paths)
