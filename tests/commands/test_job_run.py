@@ -250,6 +250,29 @@ print(f"machine {rank} is done", flush=True)
 """
 
 
+@pytest.mark.long
+def test_a_program_that_does_not_exist_is_not_repeated(bench: Bench, tmp_path: Path) -> None:
+    folder = f"    restarts: 2\npaths: {{checkpoints: {tmp_path / 'kept'}}}\n"
+    prepare(bench, SPEC + folder + CODE)
+    done = bench.run(*RUN, "--", "nowhere")
+    assert done.returncode == 127, done.stderr + logs(bench)
+    line = "provision: the program nowhere is neither in the environment nor in the image\n"
+    assert done.stdout == line
+    assert "started again" not in done.stderr
+
+
+@pytest.mark.long
+def test_a_machine_that_is_lost_too_often_fails_the_job(bench: Bench, tmp_path: Path) -> None:
+    folder = f"    restarts: 1\npaths: {{checkpoints: {tmp_path / 'kept'}}}\n"
+    program = RESUMING.replace("rank == 1 and step == 3 and first == 0", "rank == 1 and step == 3")
+    prepare(bench, SPEC + folder + CODE, program)
+    done = bench.run(*RUN, "--", "python", "train.py")
+    assert done.returncode == 2, done.stderr + logs(bench)
+    words = "was restarted 5 times, and `restarts` is 1; its last phase"
+    assert words in done.stderr.replace("\n  ", " ")
+    assert_nothing_costs(bench)
+
+
 def test_a_lost_machine_resumes_from_its_checkpoint(bench: Bench, tmp_path: Path) -> None:
     folder = f"    restarts: 2\npaths: {{checkpoints: {tmp_path / 'kept'}}}\n"
     prepare(bench, SPEC + folder + CODE, RESUMING)

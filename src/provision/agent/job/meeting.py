@@ -80,6 +80,10 @@ class Meeting:
         """
         return self._await("status", limit_s, progress, "did not finish", state="done")
 
+    def read_own_status(self) -> dict[str, Any]:
+        """Return the last status of this replica, that of an earlier start; {} without one."""
+        return self._read(self.place.name, "status") or {}
+
     def await_chief(self, limit_s: float) -> None:
         """Wait until the chief has ended, at most for the limit."""
         deadline = self.clock() + limit_s

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 
+from ..core.process import NOT_STARTED
 from ..workbench.cloud import ServiceCallFailed
 from ..workbench.environment import Environment
 from ..workbench.instance import PhaseFailed, WorkbenchInstance
@@ -71,7 +72,14 @@ def _phases(
     reporter.begin_phase("program")
     record = instance.work / "run.json"
     sender = OutputSender(cloud, folder, reporter.start, instance.redactor)
-    end = run_program(program, environment, place, secrets, sender, record)
+    try:
+        end = run_program(program, environment, place, secrets, sender, record)
+    except PhaseFailed as error:
+        # As a shell: a machine that starts again would not find the program either.
+        reporter.log_line(str(error))
+        sender.add(f"provision: {error}\n".encode())
+        sender.send(everything=True)
+        return ProgramEnd(NOT_STARTED, None)
     with suppress(OSError, ServiceCallFailed):
         cloud.write_object(f"{folder}run.json", record.read_bytes(), _JSON)
     return end
@@ -83,7 +91,7 @@ def _count_start(folder: str, program: ProgramRequest, meeting: Meeting) -> int:
     Raises:
         PhaseFailed: the machine was restarted too often.
     """
-    address = f"{folder}starts.json"
+    address, last = f"{folder}starts.json", meeting.read_own_status()
     try:
         starts = int(json.loads(meeting.cloud.find_object(address) or b"0")) + 1
     except (ValueError, TypeError):
@@ -91,6 +99,7 @@ def _count_start(folder: str, program: ProgramRequest, meeting: Meeting) -> int:
     meeting.cloud.write_object(address, str(starts).encode(), _JSON)
     if starts - 1 > program.restarts and program.restarts:
         raise PhaseFailed(
-            f"the machine was restarted {starts - 1} times, and `restarts` is {program.restarts}"
+            f"the machine was restarted {starts - 1} times, and `restarts` is {program.restarts}; "
+            f"its last phase: {last.get('p', 'none')} {last.get('e', '')}".rstrip()
         )
     return starts
