@@ -113,6 +113,7 @@ def test_an_interrupt_leaves_the_program_running_and_attach_follows_it(bench: Be
         assert "peak RAM" in attached.stderr
 
 
+@pytest.mark.long
 def test_destroy_ends_the_program_that_another_command_follows(bench: Bench) -> None:
     with running(bench) as (followed, store):
         destroyed = bench.run("destroy", "spec.yaml", "--sandbox", "--yes")
@@ -141,7 +142,7 @@ FAILURES: list[Case] = [
 ]
 
 
-@pytest.mark.long(after=2)
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("spec", "faults", "code", "words"),
     [case[1:] for case in FAILURES],
@@ -273,6 +274,7 @@ def test_a_machine_that_is_lost_too_often_fails_the_job(bench: Bench, tmp_path: 
     assert_nothing_costs(bench)
 
 
+@pytest.mark.long
 def test_a_lost_machine_resumes_from_its_checkpoint(bench: Bench, tmp_path: Path) -> None:
     folder = f"    restarts: 2\npaths: {{checkpoints: {tmp_path / 'kept'}}}\n"
     prepare(bench, SPEC + folder + CODE, RESUMING)

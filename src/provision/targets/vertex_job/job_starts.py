@@ -86,6 +86,10 @@ def start_job(
             last = error
         else:
             return
+    stored = JobRecord.find(journal.state, context.address)
+    if stored is not None and stored.is_moving:  # the next command begins with the first region
+        ended = replace(stored, is_moving=False)
+        journal.record(context.address, stored.part, ended.to_json())
     hint = "list more regions, or use `capacity: {flex_start: 6h}` or a reservation"
     why = "\n".join(attempts)
     if last is not None and len(attempts) == 1:

@@ -10,7 +10,8 @@ from typing import Any
 
 import provision
 from provision.adapters.google.custom_jobs import JobUnplaced
-from provision.adapters.google.report_polling import ReportTimeout
+from provision.adapters.google.program_polling import ProgramNotFinished
+from provision.adapters.google.report_polling import ReportTimeout, ReportUnavailable
 from provision.effects.local import MakeFolder, MonitorRequest, RemoveTree, WriteFile
 from provision.effects.system import Reader, System
 from provision.effects.vertex import FollowProgram
@@ -104,8 +105,11 @@ def follow_program(
             system.perform(FollowProgram(*places, limit_s, pending_s, is_repeated), progress)
         except JobUnplaced as error:
             _move(driver, context, open_journal, record, error)
-        except ExternalError as error:
+        except (ProgramNotFinished, ReportUnavailable) as error:
             _close(driver, context, open_journal, record, error)
+            raise
+        except ExternalError as error:  # the job goes on
+            error.hint = f"{error.hint}\n{describe_program(context, record)}".lstrip()
             raise
         else:
             return _finish(driver, context, open_journal, record, system)
@@ -147,8 +151,6 @@ def _close(
     error: ExternalError,
 ) -> None:
     """Record that a job has ended without its program's end; one that takes too long is ended."""
-    if getattr(error, "failure", None) is not None:
-        return  # a service failed: the job may go on
     with open_journal() as journal:
         _require_same(context, journal, record)
         end = end_job if isinstance(error, ReportTimeout) else record_end

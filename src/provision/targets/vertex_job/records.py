@@ -42,6 +42,7 @@ class JobRecord(Record):
         replicas: Number of its machines.
         attempts: Regions that were tried before, each with the reason, as "REGION: REASON".
         ended: Why it ended without a report; "" if it has one or still runs.
+        is_moving: It was ended for the next region, whose job does not exist yet.
         paths: The folder of its reports, relative to the state folder.
     """
 
@@ -59,6 +60,7 @@ class JobRecord(Record):
     attempts: tuple[str, ...] = ()
     ended: str = ""
     paths: tuple[str, ...] = ()
+    is_moving: bool = False
 
     @property
     def parent(self) -> str:
