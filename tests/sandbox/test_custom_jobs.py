@@ -218,7 +218,7 @@ def test_bodies_that_are_refused(jobs: CustomJobs, subtests: pytest.Subtests) ->
     assert jobs.rest.list(parent=REGION).execute() == {}
 
 
-def _require_hosts(folder: Path) -> None:
+def require_hosts(folder: Path) -> None:
     """Skip the test if this machine cannot isolate hosts."""
     reason = ""
     try:
@@ -275,7 +275,7 @@ else:
 
 def test_each_replica_has_its_own_host(jobs: CustomJobs, tmp_path: Path) -> None:
     """Names forward the ports of the service only, and services of this machine are reached."""
-    _require_hosts(tmp_path)
+    require_hosts(tmp_path)
     assert jobs.sandbox.store is not None
     jobs.sandbox.store.put_object("a", "b", b"content")
     job = jobs.run(body(MEET, workers=1))
@@ -304,7 +304,7 @@ else:
 
 
 def test_a_silent_host_is_not_seen_to_end(tmp_path: Path) -> None:
-    _require_hosts(tmp_path)
+    require_hosts(tmp_path)
     with clients(tmp_path / "sandbox", "silent-host:workerpool1-0") as sandbox:
         jobs = CustomJobs(sandbox)
         job = jobs.run(body(TALK, workers=1))
@@ -315,7 +315,7 @@ def test_a_silent_host_is_not_seen_to_end(tmp_path: Path) -> None:
 
 
 def test_a_slow_link_carries_100_mbit(tmp_path: Path) -> None:
-    _require_hosts(tmp_path)
+    require_hosts(tmp_path)
     with clients(tmp_path / "sandbox", "slow-link:workerpool1-0") as sandbox:
         jobs = CustomJobs(sandbox)
         job = jobs.run(body(TALK, workers=1))
@@ -339,7 +339,7 @@ with clients(Path(sys.argv[1])) as sandbox:
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=["kill", "interrupt"])
 def test_nothing_stays_when_the_sandbox_is_ended(tmp_path: Path, number: signal.Signals) -> None:
-    _require_hosts(tmp_path)
+    require_hosts(tmp_path)
     note = tmp_path / "note"
     # Its child is in another session.
     program = (

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ..core.shared_marks import find_shared_path, mark_folder, mark_text
 from ..workbench.cloud import CloudClient, ServiceCallFailed
 from ..workbench.document import WorkbenchDocument
 from ..workbench.environment import Environment
@@ -33,7 +36,7 @@ def run_phases(
     """Run all phases; return 0, or 1 if one failed. A failed verification is a finished run."""
     meeting = Meeting(cloud, document.folder, document.setup.nonce, place)
     try:
-        proof = _phases(document, instance, meeting, reporter)
+        proof, marks = _phases(document, instance, meeting, reporter)
         reporter.begin_phase("report")
         cloud.write_object(reporter.document.report, proof.report, "application/json")
         reporter.log_line(f"verdict {proof.verdict}")
@@ -42,6 +45,8 @@ def run_phases(
             # The end of the primary replica ends the job, and with it the other replicas.
             limit_s = float(document.setup.expectations.get("timeout_s", 1800)) + _GRACE_S
             meeting.write_index(meeting.await_ends(limit_s, reporter.log_line))
+            if marks is not None:
+                shutil.rmtree(marks, ignore_errors=True)
     except (PhaseFailed, ServiceCallFailed) as error:
         why = str(error)
     except Exception as error:  # noqa: BLE001
@@ -57,7 +62,8 @@ def _phases(
     instance: WorkbenchInstance,
     meeting: Meeting,
     reporter: ReplicaReporter,
-) -> ProbeResult:
+) -> tuple[ProbeResult, Path | None]:
+    """Return the result of the probe, and the folder of the marks in a declared path."""
     setup, cloud, place = reporter.document, meeting.cloud, meeting.place
     reporter.begin_phase("start")
     offset = meeting.measure_clock()
@@ -69,6 +75,7 @@ def _phases(
     environment = Environment(setup, instance)
     _create_environment(environment, reporter)
     _create_folders(setup)
+    mark = _write_mark(setup, place)
     reporter.begin_phase("rendezvous")
     meeting.write_report(describe_replica(environment, place, offset))
     reports = meeting.await_reports(document.join_timeout_s, reporter.log_line)
@@ -76,7 +83,7 @@ def _phases(
     secrets = fetch_secrets(setup, cloud, instance)
     expectations = {**setup.expectations, "replicas": _describe_others(setup, place, reports)}
     verified = replace(setup, expectations=expectations)
-    return run_probe(Environment(verified, instance), secrets, list(setup.simulated))
+    return run_probe(Environment(verified, instance), secrets, list(setup.simulated)), mark
 
 
 def _create_environment(environment: Environment, reporter: ReplicaReporter) -> None:
@@ -97,6 +104,21 @@ def _create_folders(setup: WorkbenchDocument) -> None:
             os.makedirs(Path(path), exist_ok=True)
         except OSError:
             continue
+
+
+def _write_mark(setup: WorkbenchDocument, place: ClusterPlace) -> Path | None:
+    """Write this machine's file to the folder of checkpoints; check G07 reads those of all.
+
+    Return its folder, which the chief removes, or None without such a path.
+    """
+    path = find_shared_path(setup.paths)
+    if path is None:
+        return None
+    folder = Path(mark_folder(path, setup.nonce))
+    with suppress(OSError):
+        folder.mkdir(exist_ok=True)
+        (folder / place.name).write_text(mark_text(setup.nonce, place.name), encoding="utf-8")
+    return folder
 
 
 def _describe_others(
