@@ -122,7 +122,7 @@ def _links(given: JudgeInput) -> Judgement:
     middle = sorted(best.values())[len(best) // 2]
     slow = sorted(name for name, speed in best.items() if speed * SLOW_MACHINE.value < middle)
     shown = ", ".join(
-        f"{pair.replace(' ', ' and ')}: {speed:.3g} MB/s" for pair, speed in links.items()
+        f"{pair.replace(' ', ' and ')}: {speed:,.0f} MB/s" for pair, speed in links.items()
     )
     if slow:
         return fails(
@@ -134,7 +134,7 @@ def _links(given: JudgeInput) -> Judgement:
             SLOW_MACHINE,
         )
     return passes(
-        f"the best link of each of {count} machines carries {min(best.values()):.3g} MB/s or more",
+        f"the best link of each of {count} machines carries {min(best.values()):,.0f} MB/s or more",
         round(middle, 1),
         min(best.values()),
         SLOW_MACHINE,
