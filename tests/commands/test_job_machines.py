@@ -30,6 +30,7 @@ from tests.support import require
 pytest.importorskip("google.cloud.notebooks_v2")
 
 
+@pytest.mark.long
 def test_checkpoints_on_the_disk_of_each_machine_fail(bench: Bench, tmp_path: Path) -> None:
     """/dev/shm is not shared by the hosts of the emulator; the folder of this test is."""
     require_hosts(tmp_path)
