@@ -325,9 +325,7 @@ def test_a_slow_link_carries_100_mbit(tmp_path: Path) -> None:
     assert 1 < float(log) < 20, "MB/s; without the fault it is hundreds"
 
 
-RUN = """import sys, time
-from pathlib import Path
-from provision.sandbox.serve import serve
+RUN = """import sys; from pathlib import Path
 from tests.sandbox.test_custom_jobs import CustomJobs, body
 from tests.sandbox_rig import clients
 with clients(Path(sys.argv[1])) as sandbox:
