@@ -14,7 +14,12 @@ import provision
 
 SOURCE = Path(provision.__file__).parents[1]
 PROGRAMS = ("core", "install", "notebook", "probe", "workbench")
-FILES = ("sandbox/init_process.py", "agent/capture.py", "agent/capture_paths.py")
+FILES = (
+    "sandbox/init_process.py",
+    "sandbox/replica_hosts.py",
+    "agent/capture.py",
+    "agent/capture_paths.py",
+)
 MODULES = [SOURCE / "provision" / name for name in FILES] + [
     path for name in PROGRAMS for path in sorted((SOURCE / "provision/agent" / name).rglob("*.py"))
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import threading
 import time
@@ -31,6 +32,7 @@ from provision.sandbox.vertex_service import VertexService, begin_operation
 Body = dict[str, Any]
 _ENDED = ("SUCCEEDED", "FAILED", "CANCELLED", "EXPIRED")
 _CONDITION = re.compile(r'(labels\.[a-z0-9_-]+|state|display_name)="?([A-Za-z0-9_ ./-]*)"?')
+_DOCUMENT = re.compile(r"gs://([a-z0-9._-]+)/([A-Za-z0-9._/-]+\.json)")
 _PAGE = 100
 
 
@@ -150,8 +152,17 @@ class CustomJobs:
             secrets=self._lifecycle.endpoints["secrets"],
             killed=self._faults.locations("worker-lost"),
             missing=self._faults.locations("replica-missing"),
+            silent=self._faults.locations("silent-host"),
+            slow=self._faults.locations("slow-link"),
+            texts=self._read_documents(body["jobSpec"]),
         )
         self._machines.start(job, lambda: self._started(name), lambda end: self._ended(name, end))
+
+    def _read_documents(self, spec: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return a job's spec and the documents of buckets that it names."""
+        text = json.dumps(spec)
+        stored = [self._store.object(bucket, name) for bucket, name in _DOCUMENT.findall(text)]
+        return (text, *(item.content.decode("utf-8", "replace") for item in stored if item))
 
     def _started(self, name: str) -> None:
         self._set_state(name, "JOB_STATE_RUNNING", startTime=utc_timestamp())

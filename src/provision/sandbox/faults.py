@@ -87,6 +87,15 @@ FAULT_KINDS: Final = {
     "replica-missing": FaultKind(
         "this replica of a custom job, such as workerpool1-0, never starts", "REPLICA"
     ),
+    "silent-host": FaultKind(
+        "the host of this replica of a custom job disappears from the network once all are "
+        "RUNNING, and nothing ends",
+        "REPLICA",
+    ),
+    "slow-link": FaultKind(
+        "the link of this replica of a custom job carries 100 Mbit/s (needs network namespaces)",
+        "REPLICA",
+    ),
     "dead-kernel": FaultKind(
         "the kernel of an execution job is killed while its notebook is running"
     ),

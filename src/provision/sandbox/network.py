@@ -29,12 +29,13 @@ _PREFIX = "127.1."
 class NetworkProxy:
     """The connections of a machine.
 
-    `loopback` are the ports of this host that the machine may reach at 127.0.0.1; `metadata` serves
-    a connection and closes it.
+    `loopback_ports` are the ports of this host that the machine may reach at 127.0.0.1, and
+    `named_ports` those of named hosts; `serve_metadata` serves a connection and closes it.
     """
 
     loopback_ports: frozenset[int]
     serve_metadata: Callable[[socket.socket], None]
+    named_ports: frozenset[int] = frozenset(OUTBOUND_PORTS)
     _names: list[str] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _open: list[socket.socket] = field(default_factory=list)
@@ -78,7 +79,7 @@ class NetworkProxy:
         if host == "127.0.0.1" and port in self.loopback_ports:
             return socket.create_connection((host, port), timeout=30)
         name = self._name_at(host)
-        if name is None or port not in OUTBOUND_PORTS:
+        if name is None or port not in self.named_ports:
             raise ConnectionRefusedError
         return socket.create_connection((_reachable(name, port), port), timeout=30)
 

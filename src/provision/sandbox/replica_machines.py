@@ -1,7 +1,8 @@
 """Machines of custom jobs: each replica is a folder and a process of its container's command.
 
-The replicas share this machine's network: the names in CLUSTER_SPEC are loopback addresses, and the
-port that the replicas meet at is a free one, in the variable that names it on Vertex AI.
+Each replica has its own host in network namespaces (replica_network.py). If this machine has none,
+the replicas share its network: the names in CLUSTER_SPEC are loopback addresses, and the port that
+the replicas meet at is a free one, in the variable that names it on Vertex AI.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any, NamedTuple
 
+from provision.sandbox.replica_network import SERVICE_PORTS, ReplicaNetwork, find_ports
+
 _FOREIGN = ("PYTHON", "VIRTUAL_ENV", "CONDA", "JUPYTER", "IPYTHON", "GOOGLE_", "PROVISION_")
 _END_S, _POLL_S = 5.0, 0.05
 _MAX_RESTARTS = 5
@@ -32,18 +35,22 @@ service).
 _KILL_AFTER_S = 1.0
 _DEFAULT_TIMEOUT_S = 7 * 86400.0
 _TAIL_LINES = 5
-_LAUNCH = """import os, sys
+_LAUNCH = """import os, signal, sys
 from provision.agent.core.process import die_with_parent
 die_with_parent()
+if sys.argv[1] == "nsenter":  # it ends when the replica has: only the replica gets the signal
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
 os.execvp(sys.argv[1], sys.argv[1:])
 """
+_TRAINING_PORT = str(SERVICE_PORTS[1])
 _PROJECT_NUMBER = "123456789012"
 
 
 class RunningJob(NamedTuple):
     """A job to run: its spec, and the addresses of the services that its replicas use.
 
-    `killed` and `missing` are names of replicas, such as workerpool1-0.
+    `killed` and the fields after it are names of replicas, such as workerpool1-0; `texts` are
+    documents with addresses that the replicas use.
     """
 
     name: str
@@ -53,6 +60,9 @@ class RunningJob(NamedTuple):
     secrets: str
     killed: frozenset[str]
     missing: frozenset[str]
+    silent: frozenset[str]
+    slow: frozenset[str]
+    texts: tuple[str, ...]
 
 
 class JobEnd(NamedTuple):
@@ -79,6 +89,7 @@ class ReplicaMachines:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder.resolve() / "replicas"
+        self._is_isolated = True
         self._stopped: dict[str, threading.Event] = {}
         self._threads: dict[str, threading.Thread] = {}
 
@@ -116,22 +127,56 @@ class ReplicaMachines:
     ) -> JobEnd | None:
         replicas: list[_Replica] = []
         processes: dict[str, subprocess.Popen[bytes]] = {}
+        network: ReplicaNetwork | None = None
         try:
             replicas = self._make_replicas(job)
-            variables = _make_variables(job, replicas)
+            network = self._make_network(job, replicas)
+            variables = _make_variables(job, replicas, network)
+
+            def start(replica: _Replica) -> None:
+                processes[replica.task] = _start(replica, variables[replica.task], network)
+
             for replica in replicas:
                 if replica.task not in job.missing:
-                    processes[replica.task] = _start(replica, variables[replica.task])
+                    start(replica)
             started()
-            return _watch(job, replicas, variables, processes, stopped)
+            return _watch(job, replicas, start, processes, network, stopped)
         except OSError as problem:
             return JobEnd(f"the machines of the job were not created: {problem}")
         finally:
-            for process in processes.values():
+            for task, process in processes.items():
+                if task in job.silent:  # it is stopped, and so is nsenter
+                    _signal(process, signal.SIGKILL)
                 _end(process)
+            if network is not None:
+                network.close()
             for replica in replicas:  # the logs stay
                 for part in ("root", "tmp"):
                     shutil.rmtree(replica.folder / part, ignore_errors=True)
+
+    def _make_network(self, job: RunningJob, replicas: list[_Replica]) -> ReplicaNetwork | None:
+        """Return the hosts of the replicas, or None, after a notice, if they share this machine's.
+
+        Raises:
+            OSError: a fault needs hosts.
+        """
+        if not self._is_isolated:
+            return None
+        folder = replicas[0].folder.parent
+        variables = (f"{key}={text}" for key, text in _inherit_variables().items())
+        texts = (*job.texts, *variables, job.storage, f"http://{job.metadata}", job.secrets)
+        tasks, key = [replica.task for replica in replicas], folder.name[:10]
+        try:
+            return ReplicaNetwork(folder, tasks, key, find_ports("\n".join(texts)), job.slow)
+        except OSError as problem:
+            if job.slow:
+                raise OSError(f"the fault slow-link needs network namespaces: {problem}") from None
+            self._is_isolated = False
+            sys.stderr.write(
+                "SANDBOX: the machines of jobs share the network of this machine, because it "
+                f"cannot isolate them: {problem}\n"
+            )
+            return None
 
     def _make_replicas(self, job: RunningJob) -> list[_Replica]:
         """Return the replicas with new folders, without those of earlier jobs of this name."""
@@ -156,17 +201,25 @@ class ReplicaMachines:
         return replicas
 
 
-def _make_variables(job: RunningJob, replicas: list[_Replica]) -> dict[str, dict[str, str]]:
+def _inherit_variables() -> dict[str, str]:
+    return {key: text for key, text in os.environ.items() if not key.startswith(_FOREIGN)}
+
+
+def _make_variables(
+    job: RunningJob, replicas: list[_Replica], network: ReplicaNetwork | None
+) -> dict[str, dict[str, str]]:
     """Return the variables of each replica, by its task.
 
     Source: Vertex AI documentation, Distributed training; RANK and its like, and those with the
     ports, are in logs of jobs in public repositories.
     """
-    kept = {key: text for key, text in os.environ.items() if not key.startswith(_FOREIGN)}
+    names = dict.fromkeys((replica.task for replica in replicas), "127.0.0.1")
+    if network is not None:
+        names = {task: host.service_name for task, host in network.hosts.items()}
     cluster: dict[str, list[str]] = {}
     for replica in replicas:
-        cluster.setdefault(f"workerpool{replica.pool}", []).append("127.0.0.1:2222")
-    port = str(_free_port())
+        cluster.setdefault(f"workerpool{replica.pool}", []).append(f"{names[replica.task]}:2222")
+    port = str(_free_port()) if network is None else _TRAINING_PORT
     variables = {}
     for rank, replica in enumerate(replicas):
         task = {"type": f"workerpool{replica.pool}", "index": replica.number}
@@ -176,13 +229,13 @@ def _make_variables(job: RunningJob, replicas: list[_Replica]) -> dict[str, dict
             for variable in replica.container.get("env", ())
         }
         variables[replica.task] = {
-            **kept,
+            **_inherit_variables(),
             "CLUSTER_SPEC": json.dumps(document),
             "CLOUD_ML_PROJECT_ID": _PROJECT_NUMBER,
             "CLOUD_ML_JOB_ID": job.name.rpartition("/")[2],
             "RANK": str(rank),
             "WORLD_SIZE": str(len(replicas)),
-            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_ADDR": names[replicas[0].task],
             "MASTER_PORT": "2222",
             "CMLE_TRAINING_WORKERPOOL0_0_SERVICE_PORT_TRAINING_PORT": port,
             "GCE_METADATA_HOST": job.metadata,
@@ -216,8 +269,13 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _start(replica: _Replica, variables: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    container = replica.container
+def _start(
+    replica: _Replica, variables: Mapping[str, str], network: ReplicaNetwork | None
+) -> subprocess.Popen[bytes]:
+    container, folder = replica.container, replica.folder / "root"
+    entering: tuple[list[str], tuple[int, ...]] = ([], ())
+    if network is not None:
+        entering = network.get_command(replica.task, folder)
     with (replica.folder / "log.txt").open("ab") as log:
         return subprocess.Popen(
             [
@@ -225,10 +283,12 @@ def _start(replica: _Replica, variables: Mapping[str, str]) -> subprocess.Popen[
                 "-P",
                 "-c",
                 _LAUNCH,
+                *entering[0],
                 *container["command"],
                 *container.get("args", ()),
             ],
-            cwd=replica.folder / "root",
+            cwd=folder,
+            pass_fds=entering[1],
             env=dict(variables),
             stdin=subprocess.DEVNULL,
             stdout=log,
@@ -240,22 +300,25 @@ def _start(replica: _Replica, variables: Mapping[str, str]) -> subprocess.Popen[
 def _watch(
     job: RunningJob,
     replicas: list[_Replica],
-    variables: Mapping[str, Mapping[str, str]],
+    start: Callable[[_Replica], None],
     processes: dict[str, subprocess.Popen[bytes]],
+    network: ReplicaNetwork | None,
     stopped: threading.Event,
 ) -> JobEnd | None:
     """Wait until the primary replica has ended, or another one has failed for good."""
     scheduling = job.spec.get("scheduling", {})
     limit_s = float(scheduling.get("timeout", f"{_DEFAULT_TIMEOUT_S}s")[:-1])
-    began, to_kill = time.monotonic(), set(job.killed)
+    began, lost = time.monotonic(), {*job.killed, *job.silent}
     restarts = dict.fromkeys(processes, 0)
     while not stopped.wait(_POLL_S):
         waited = time.monotonic() - began
         if waited > limit_s:
             return JobEnd(f"The job did not end within its timeout of {limit_s:.0f} seconds.")
-        for task in sorted(to_kill if waited > _KILL_AFTER_S else ()):
-            to_kill.discard(task)
-            if task in processes:
+        for task in sorted(lost & processes.keys() if waited > _KILL_AFTER_S else ()):
+            lost.discard(task)
+            if task in job.silent:
+                _silence(task, processes[task], network)
+            else:
                 _signal(processes[task], signal.SIGKILL)
         for replica in replicas:
             code = processes[replica.task].poll() if replica.task in processes else None
@@ -266,8 +329,15 @@ def _watch(
             if scheduling.get("disableRetries") or restarts[replica.task] == _MAX_RESTARTS:
                 return JobEnd(_describe_failure(replica, code))
             restarts[replica.task] += 1
-            processes[replica.task] = _start(replica, variables[replica.task])
+            start(replica)
     return None
+
+
+def _silence(task: str, process: subprocess.Popen[bytes], network: ReplicaNetwork | None) -> None:
+    """Let a host vanish: its connections stay open, and its process is not seen to end."""
+    if network is not None:
+        network.silence(task)
+    _signal(process, signal.SIGSTOP)
 
 
 def _describe_failure(replica: _Replica, code: int) -> str:

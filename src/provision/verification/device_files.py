@@ -114,6 +114,7 @@ CORE_OF_PROGRAM: dict[str, tuple[str, ...]] = {
         "process",
         "record_audit",
         "redact",
+        "shared_marks",
         "system_packages",
         "timed_http",
         "versions",

@@ -30,6 +30,19 @@ CLOCKS = {
 }
 SMALL = {**CLOCKS, "replicas.shm_bytes": {"workerpool0-0": 2 * GIB, "workerpool1-0": 2**26}}
 SAME = {"replicas.differences": {}, "replicas.compared": 2}
+PACE = {"replicas.bus_gb_s": 0.4, "replicas.backend": "gloo"}
+FOUR: dict[str, Any] = {**TWO, "replicas": {**JOB, "count": 4}}
+RING = (
+    "workerpool0-0 workerpool1-0",
+    "workerpool1-0 workerpool1-1",
+    "workerpool1-1 workerpool1-2",
+    "workerpool1-2 workerpool0-0",
+)
+LINKS = {"replicas.links_mb_s": dict(zip(RING, (500.0, 450.0, 480.0, 520.0), strict=True))}
+SLOW = {"replicas.links_mb_s": dict(zip(RING, (500.0, 24.0, 27.0, 520.0), strict=True))}
+ONE_LINK = {"replicas.links_mb_s": dict(zip(RING, (500.0, 24.0, 510.0, 520.0), strict=True))}
+SHARED = {"replicas.shared_path": "/gcs/b/out", "replicas.unread_marks": []}
+UNSHARED = {**SHARED, "replicas.unread_marks": ["workerpool1-0"]}
 DRIVERS = {"driver": {"workerpool0-0": ["580.82.07"], "workerpool1-0": ["570.10"]}}
 NOBODY = {"replicas.count": 0, "replicas.names": []}
 
@@ -63,6 +76,18 @@ OF_REPLICAS = [
     Row("G02", "fail", {**SUMS, "replicas.sums_exit": 1}, TWO, "ended with exit code 1"),
     Row("G02", "fail", SUMS, TWO_L4, "1 of 2 processes here finished"),
     Row("G02", "unknown", {"replicas.sums_ranks": None}, TWO, "does not run in a job"),
+    Row("G03", "pass", PACE, TWO, "0.4 GB/s of bus bandwidth between 2 machines (gloo)"),
+    Row("G03", "warn", {**PACE, "replicas.bus_gb_s": 0.0123}, TWO, "0.0123 GB/s of bus"),
+    Row("G03", "unknown", {**PACE, "replicas.bus_gb_s": None}, TWO, "did not finish (see G02)"),
+    Row("G03", "skip", PACE, {**TWO, "replicas": {**JOB, "count": 1}}, "there is one machine"),
+    Row("G04", "pass", LINKS, FOUR, "of 4 machines carries 480 MB/s or more"),
+    Row("G04", "fail", SLOW, FOUR, "workerpool1-1: every link is slow (workerpool0-0 and"),
+    Row("G04", "pass", ONE_LINK, FOUR, "carries 500 MB/s or more"),
+    Row("G04", "unknown", {"replicas.links_mb_s": None}, FOUR, "did not finish (see G02)"),
+    Row("G04", "skip", {"replicas.links_mb_s": {}}, TWO, "among three or more"),
+    Row("G07", "pass", SHARED, TWO, "/gcs/b/out: this machine reads what each of 2 wrote"),
+    Row("G07", "fail", UNSHARED, TWO, "cannot read what workerpool1-0 wrote"),
+    Row("G07", "skip", {**SHARED, "replicas.shared_path": None}, TWO, "neither `paths.check"),
     Row("G06", "pass", SAME, TWO, "environment, driver and GPUs are the same"),
     Row("G06", "fail", {**SAME, "replicas.differences": DRIVERS}, TWO, "differ in driver"),
     Row("G06", "unknown", {**SAME, "replicas.compared": 0}, TWO, "does not run in a job"),

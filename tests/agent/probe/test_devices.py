@@ -4,7 +4,6 @@ planted wrong is found.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import shutil
@@ -25,7 +24,7 @@ from provision.agent.probe.observing.multi_gpu import ProcessGroupRun, rank_prog
 from provision.agent.probe.observing.speed import link_gb_s
 from tests.agent.probe.test_driver import library, newer  # noqa: F401
 from tests.agent.probe.test_hf import Verify, checks, inventory, value, verify  # noqa: F401
-from tests.support import require
+from tests.support import require, running
 
 pytestmark = pytest.mark.hf
 
@@ -316,16 +315,6 @@ def judged_together(run: ProcessGroupRun, document: Callable[..., dict[str, Any]
         )
     )
     return JUDGES["C02"](JudgeInput(expected, readings_of("sums", run)))
-
-
-def running(word: str) -> list[str]:
-    found = []
-    for file in Path("/proc").glob("[0-9]*/cmdline"):
-        with contextlib.suppress(OSError):
-            found += (
-                [line] if word in (line := file.read_bytes().decode("utf-8", "replace")) else []
-            )
-    return found
 
 
 @pytest.mark.long

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import shutil
+from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+from ..core.shared_marks import find_shared_path, mark_folder, mark_text
 from ..workbench.cloud import CloudClient, ServiceCallFailed
 from ..workbench.document import WorkbenchDocument
 from ..workbench.environment import Environment
@@ -37,7 +42,7 @@ def run_phases(
     try:
         if document.program is not None:
             return run_program_phases(document, document.program, instance, meeting, reporter)
-        proof = _phases(document, instance, meeting, reporter)
+        proof, marks = _phases(document, instance, meeting, reporter)
         reporter.begin_phase("report")
         cloud.write_object(reporter.document.report, proof.report, "application/json")
         reporter.log_line(f"verdict {proof.verdict}")
@@ -46,6 +51,8 @@ def run_phases(
             # The end of the primary replica ends the job, and with it the other replicas.
             limit_s = float(document.setup.expectations.get("timeout_s", 1800)) + _GRACE_S
             meeting.write_index(meeting.await_ends(limit_s, reporter.log_line))
+            if marks is not None:
+                shutil.rmtree(marks, ignore_errors=True)
     except (PhaseFailed, ServiceCallFailed) as error:
         why = str(error)
     except Exception as error:  # noqa: BLE001
@@ -61,10 +68,12 @@ def _phases(
     instance: WorkbenchInstance,
     meeting: Meeting,
     reporter: ReplicaReporter,
-) -> ProbeResult:
+) -> tuple[ProbeResult, Path | None]:
+    """Return the result of the probe, and the folder of the marks in a declared path."""
     cloud, place = meeting.cloud, meeting.place
     setup, offset = prepare_replica(instance, meeting, reporter)
     environment = Environment(setup, instance)
+    mark = _write_mark(setup, place)
     reporter.begin_phase("rendezvous")
     meeting.write_report(describe_replica(environment, place, offset))
     reports = meeting.await_reports(document.join_timeout_s, reporter.log_line)
@@ -72,7 +81,22 @@ def _phases(
     secrets = fetch_secrets(setup, cloud, instance)
     expectations = {**setup.expectations, "replicas": _describe_others(setup, place, reports)}
     verified = replace(setup, expectations=expectations)
-    return run_probe(Environment(verified, instance), secrets, list(setup.simulated))
+    return run_probe(Environment(verified, instance), secrets, list(setup.simulated)), mark
+
+
+def _write_mark(setup: WorkbenchDocument, place: ClusterPlace) -> Path | None:
+    """Write this machine's file to the folder of checkpoints; check G07 reads those of all.
+
+    Return its folder, which the chief removes, or None without such a path.
+    """
+    path = find_shared_path(setup.paths)
+    if path is None:
+        return None
+    folder = Path(mark_folder(path, setup.nonce))
+    with suppress(OSError):
+        folder.mkdir(exist_ok=True)
+        (folder / place.name).write_text(mark_text(setup.nonce, place.name), encoding="utf-8")
+    return folder
 
 
 def _describe_others(

@@ -17,6 +17,7 @@ CORE_MODULES = (
     "process",
     "record_audit",
     "redact",
+    "shared_marks",
     "versions",
 )
 """The modules of the agent's core that the probe imports: in its zipapp, and in its digest."""

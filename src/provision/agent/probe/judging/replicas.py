@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..checks.replicas import CLOCKS_DIFFER
+from ..checks.replicas import CLOCKS_DIFFER, SLOW_MACHINE, SLOW_NETWORK
 from ..model import Judgement
-from .judgement import JudgeInput, fails, format_bytes, passes, unknown
+from .judgement import JudgeInput, fails, format_bytes, passes, skipped, unknown, warns
 from .symptoms import explain_error
 
 _PORT_FIX = (
@@ -85,6 +85,80 @@ def _sums(given: JudgeInput) -> Judgement:
     )
 
 
+def _bandwidth(given: JudgeInput) -> Judgement:
+    observed = given["replicas.bus_gb_s"]
+    if observed is None:
+        return unknown("the processes of the machines did not finish (see G02)")
+    if _count(given) == 1:
+        return skipped("there is one machine", observed)
+    message = (
+        f"{observed:.3g} GB/s of bus bandwidth between {_count(given)} machines "
+        f"({given['replicas.backend']})"
+    )
+    if observed < SLOW_NETWORK.value:
+        return warns(
+            message,
+            SLOW_NETWORK.value,
+            observed,
+            "the network of a machine is slow (see G04), or other jobs use it",
+            "run it again; use a machine type with a faster network",
+            SLOW_NETWORK,
+        )
+    return passes(message, SLOW_NETWORK.value, observed, SLOW_NETWORK)
+
+
+def _links(given: JudgeInput) -> Judgement:
+    count = _count(given)
+    if count < 3:
+        return skipped("a slow machine is recognized among three or more")
+    links = given["replicas.links_mb_s"]
+    if links is None:
+        return unknown("the processes of the machines did not finish (see G02)")
+    # Both links of a slow machine are slow. Of its neighbours, only one is.
+    best: dict[str, float] = {}
+    for pair, speed in links.items():
+        for name in pair.split():
+            best[name] = max(speed, best.get(name, 0.0))
+    middle = sorted(best.values())[len(best) // 2]
+    slow = sorted(name for name, speed in best.items() if speed * SLOW_MACHINE.value < middle)
+    shown = ", ".join(
+        f"{pair.replace(' ', ' and ')}: {speed:,.0f} MB/s" for pair, speed in links.items()
+    )
+    if slow:
+        return fails(
+            f"{' and '.join(slow)}: every link is slow ({shown})"[:600],
+            round(middle, 1),
+            {name: best[name] for name in slow},
+            "the network of this machine is slow, and all others wait for it",
+            "run it again: new machines are likely to be other ones",
+            SLOW_MACHINE,
+        )
+    return passes(
+        f"the best link of each of {count} machines carries {min(best.values()):,.0f} MB/s or more",
+        round(middle, 1),
+        min(best.values()),
+        SLOW_MACHINE,
+    )
+
+
+def _marks(given: JudgeInput) -> Judgement:
+    path, unread = given["replicas.shared_path"], given["replicas.unread_marks"]
+    if path is None:
+        return skipped("neither `paths.checkpoints` nor `paths.output` is declared")
+    if unread:
+        return fails(
+            f"{path}: this machine cannot read what {', '.join(unread)} wrote"[:600],
+            "readable",
+            unread,
+            "the folder is on the disk of each machine, which is lost with the job, or it cannot "
+            "be written",
+            "use a folder of a bucket, such as /gcs/BUCKET/FOLDER",
+        )
+    return passes(
+        f"{path}: this machine reads what each of {_count(given)} wrote", "readable", "readable"
+    )
+
+
 def _identity(given: JudgeInput) -> Judgement:
     if not given["replicas.compared"]:
         return unknown("the probe does not run in a job")
@@ -141,4 +215,12 @@ def _clocks(given: JudgeInput) -> Judgement:
     )
 
 
-JUDGES = {"G01": _presence, "G02": _sums, "G06": _identity, "G08": _clocks}
+JUDGES = {
+    "G01": _presence,
+    "G02": _sums,
+    "G03": _bandwidth,
+    "G04": _links,
+    "G06": _identity,
+    "G07": _marks,
+    "G08": _clocks,
+}

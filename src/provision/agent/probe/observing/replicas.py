@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
+from ...core.shared_marks import find_shared_path, mark_folder, mark_text
 from ..context import ObserverContext
 from ..model import Readings
+from ..proofs.machine_links import list_links
 from ..proofs.recipe import scratch_folder
 from ..replicas import DeclaredReplicas
 from .multi_gpu import rank_program, run_with_torchrun
@@ -13,6 +16,8 @@ from .tensors import device_of
 
 _IDENTITY = ("environment", "packages", "python", "architecture", "driver", "gpus")
 """Keys of a machine's report that have one value in the whole job."""
+_SIZES = {"gloo": (1 << 20, 1 << 22), "nccl": (1 << 20, 1 << 28)}
+"""Bytes of the messages whose bandwidth is measured; the largest of NCCL keeps a network busy."""
 _PATIENCE_S = 180.0
 
 
@@ -49,13 +54,14 @@ def _sums(context: ObserverContext) -> Readings:
     )
     run = run_with_torchrun(
         ranks,
-        rank_program(backend, folder, ()),
+        rank_program(backend, folder, _SIZES[backend]),
         folder,
         context.environ,
         _PATIENCE_S,
         options=options,
         first_rank=place.rank * ranks,
     )
+    context.memo["replicas.run"] = run
     return {
         "replicas.sums_wrong": sum(report["wrong"] for report in run.rank_reports),
         "replicas.sums_ranks": len(run.rank_reports),
@@ -66,13 +72,53 @@ def _sums(context: ObserverContext) -> Readings:
     }
 
 
+def _bandwidth(context: ObserverContext) -> Readings:
+    run = context.memo.get("replicas.run")
+    best = [max(report["bus_gb_s"]) for report in run.rank_reports] if run else []
+    return {"replicas.bus_gb_s": min(best, default=None)}
+
+
+def _links(context: ObserverContext) -> Readings:
+    declared, run = _declared(context), context.memo.get("replicas.run")
+    reports = run.rank_reports if run else ()
+    speeds = reports[0].get("links_mb_s") if reports else None
+    links = list_links(declared.count)
+    if speeds is None or len(speeds) != len(links):
+        return {"replicas.links_mb_s": None}
+    names = declared.names
+    return {
+        "replicas.links_mb_s": {
+            f"{names[first]} {names[second]}": round(speed, 1)
+            for (first, second), speed in zip(links, speeds, strict=True)
+        }
+    }
+
+
+def _marks(context: ObserverContext) -> Readings:
+    """Read the file that each machine wrote before the meeting, below the folder of checkpoints."""
+    expected, declared = context.expected, _declared(context)
+    path = find_shared_path(expected.paths)
+    if path is None or declared.rendezvous is None:
+        return {"replicas.shared_path": None, "replicas.unread_marks": []}
+    folder = mark_folder(path, expected.nonce)
+    unread = []
+    for replica in declared.names:
+        try:
+            with open(os.path.join(folder, replica), encoding="utf-8") as file:
+                if file.read() != mark_text(expected.nonce, replica):
+                    unread.append(replica)
+        except (OSError, ValueError):
+            unread.append(replica)
+    return {"replicas.shared_path": path, "replicas.unread_marks": unread}
+
+
 def _identity(context: ObserverContext) -> Readings:
     reports = _declared(context).reports
     values: dict[str, dict[str, Any]] = {}
     for key in _IDENTITY:
-        by_name = {str(report.get("name", "")): report.get(key) for report in reports}
-        if len({repr(value) for value in by_name.values()}) > 1:
-            values[key] = by_name
+        # Not by name: two machines may have the same one (G01).
+        if len({repr(report.get(key)) for report in reports}) > 1:
+            values[key] = {str(report.get("name", "")): report.get(key) for report in reports}
     return {"replicas.differences": values, "replicas.compared": len(reports)}
 
 
@@ -94,4 +140,12 @@ def _machines(context: ObserverContext) -> Readings:
     }
 
 
-OBSERVERS = {"G01": _presence, "G02": _sums, "G06": _identity, "G08": _machines}
+OBSERVERS = {
+    "G01": _presence,
+    "G02": _sums,
+    "G03": _bandwidth,
+    "G04": _links,
+    "G06": _identity,
+    "G07": _marks,
+    "G08": _machines,
+}

@@ -10,6 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from ..model import Environ, JsonObject
+from .machine_links import measure_links
 
 _NUMBERS = (1 << 10, 1 << 20, 1 << 24)
 """Numbers of a sum: 4 KiB, 4 MiB and 64 MiB, because NCCL sends short, middle and long messages in
@@ -22,7 +23,10 @@ _PATIENCE = timedelta(seconds=50)
 
 
 def run_rank(backend: str, folder: Path, sizes: Sequence[int], environ: Environ) -> None:
-    """Join as one process of torchrun; write `folder`/RANK.json. `sizes` are message bytes."""
+    """Join as one process of torchrun; write `folder`/RANK.json. `sizes` are message bytes.
+
+    On several machines, the links between them are measured as well.
+    """
     import torch
     from torch import distributed
 
@@ -43,6 +47,9 @@ def run_rank(backend: str, folder: Path, sizes: Sequence[int], environ: Environ)
         "wrong": wrong,
         "bus_gb_s": [bus_gb_s(size, _seconds(size, device), ranks) for size in sizes],
     }
+    machines = int(environ.get("GROUP_WORLD_SIZE", "1"))
+    if machines > 1:
+        results["links_mb_s"] = measure_links(rank, ranks // machines, machines, device)
     distributed.destroy_process_group()
     (folder / f"{rank}.json").write_text(json.dumps(results), encoding="utf-8")
 

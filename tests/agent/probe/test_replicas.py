@@ -1,0 +1,120 @@
+"""The machines of a job as the real probe sees them: two processes that meet on loopback."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from provision.agent.core.shared_marks import mark_folder, mark_text
+from provision.agent.probe.report_json import expand
+from tests.agent.probe.bench import Environment, checks
+
+NAMES = ["workerpool0-0", "workerpool1-0"]
+SAME = {"environment": "e", "python": "3.11.7", "clock_offset_s": 0.0, "shm_bytes": 2**30}
+NONCE = "0123456789abcdef"
+
+
+def job(rank: int = 0, port: int = 3333, **changes: Any) -> dict[str, Any]:
+    place = {"rank": rank, "chief": "127.0.0.1", "port": port, "address": "127.0.0.1"}
+    reports = [{**SAME, "name": name} for name in NAMES]
+    return {"count": 2, "names": NAMES, "reports": reports, "rendezvous": place, **changes}
+
+
+def statuses(report: dict[str, Any]) -> dict[str, str]:
+    return {name: row["status"] for name, row in checks(report).items() if name.startswith("G")}
+
+
+def test_machines_that_share_a_folder(environment: Environment, tmp_path: Path) -> None:
+    folder = Path(mark_folder(str(tmp_path), NONCE))
+    folder.mkdir()
+    for name in NAMES:
+        (folder / name).write_text(mark_text(NONCE, name))
+    shared = {"replicas": job(), "paths": {"checkpoints": str(tmp_path), "output": "/nowhere"}}
+    _, report, said = environment.verify(**shared)
+    assert statuses(report) == {"G01": "pass", "G06": "pass", "G07": "pass", "G08": "pass"}, said
+    (folder / NAMES[1]).write_text(mark_text(NONCE, NAMES[1])[:-1])
+    code, report, _ = environment.verify(**shared)
+    assert (code, statuses(report)["G07"]) == (1, "fail")
+    assert "cannot read what workerpool1-0 wrote" in checks(report)["G07"]["message"]
+
+
+def test_a_machine_that_is_another_or_there_twice(environment: Environment) -> None:
+    reports = [{**SAME, "name": NAMES[0]}, {**SAME, "name": NAMES[0]}]
+    _, report, _ = environment.verify(replicas=job(reports=reports))
+    assert statuses(report)["G01"] == "fail"
+    reports = [{**SAME, "name": NAMES[0]}, {**SAME, "name": NAMES[1], "python": "3.12.1"}]
+    _, report, _ = environment.verify(replicas=job(reports=reports))
+    assert statuses(report)["G06"] == "fail"
+    assert (
+        "differ in python: workerpool0-0: 3.11.7, workerpool1-0: 3.12.1"
+        in (checks(report)["G06"]["message"])
+    )
+
+
+LIAR = """import os, torch
+from torch import distributed
+distributed.init_process_group("gloo")
+distributed.barrier()
+for count in (1 << 10, 1 << 20, 1 << 24):
+    distributed.all_reduce(torch.zeros(count))  # its share is missing
+os._exit(0)
+"""
+
+
+def start(
+    hf_python: str, probe: Path, folder: Path, promised: dict[str, Any]
+) -> subprocess.Popen[str]:
+    folder.mkdir()
+    (folder / "expectations.json").write_text(json.dumps(promised))
+    command = [hf_python, str(probe), "verify", "--expectations", str(folder / "expectations.json")]
+    command += ["--out", str(folder / "report.json")]
+    command += [word for name in ("G02", "G03", "G04") for word in ("--only", name)]
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=folder
+    )
+
+
+def read_report(folder: Path) -> dict[str, Any]:
+    return expand(json.loads((folder / "report.json").read_text()))
+
+
+@pytest.mark.hf
+@pytest.mark.long
+def test_two_probes_add_up_and_a_process_that_lies_is_found(
+    hf_python: str, probe: Path, tmp_path: Path, document: Callable[..., dict[str, Any]]
+) -> None:
+    def promise(rank: int, port: int) -> dict[str, Any]:
+        packages = [{"name": "torch", "version": "2.13.0"}]
+        return document(packages=packages, flavour="cpu", replicas=job(rank, port))
+
+    with socket.create_server(("127.0.0.1", 0)) as probing:
+        port = probing.getsockname()[1]
+    running = [
+        start(hf_python, probe, tmp_path / str(rank), promise(rank, port)) for rank in (0, 1)
+    ]
+    for rank, process in enumerate(running):
+        said, _ = process.communicate(timeout=300)
+        report = read_report(tmp_path / str(rank))
+        expected = {"G01": "pass", "G02": "pass", "G03": "pass", "G04": "skip"}
+        assert statuses(report) == expected, said
+        assert "between 2 machines (gloo)" in checks(report)["G03"]["message"]
+    honest = start(hf_python, probe, tmp_path / "honest", promise(0, port))
+    (tmp_path / "liar.py").write_text(LIAR)
+    words = ["--nnodes=2", "--node-rank=1", "--master-addr=127.0.0.1", f"--master-port={port}"]
+    liar = subprocess.Popen(
+        [hf_python, "-m", "torch.distributed.run", *words, str(tmp_path / "liar.py")],
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    said, _ = honest.communicate(timeout=300)
+    liar.wait(60)
+    found = checks(read_report(tmp_path / "honest"))["G02"]
+    assert found["status"] == "fail", said
