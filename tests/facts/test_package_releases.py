@@ -58,6 +58,14 @@ def test_releases_on_a_python(python: str, may_build: bool, newest: str) -> None
     assert TABLE.newest_of(TABLE.on_python(python, may_build=may_build)) == newest
 
 
+def test_releases_that_are_published_as_source_only() -> None:
+    table = PackageReleases(
+        "own", [["own", "1 2", "", "none", ""], ["own", "3", "", "3.8-3.9", ""]]
+    )
+    assert table.newest_of(table.without_wheel) == "2"
+    assert table.newest_of(table.on_python("3.12", may_build=False)) == "2"
+
+
 def test_requirements_of_some_pythons() -> None:
     text = "numpy>=1.21@3.10-3.11 numpy>=1.26@3.12-3.15 scipy<2,>=1"
     assert requirements_on(text, "3.11") == {"numpy": ">=1.21", "scipy": "<2,>=1"}

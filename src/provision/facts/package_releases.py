@@ -53,6 +53,9 @@ class PackageReleases:
         self.versions = tuple(versions)
         self.groups = tuple(groups)
         self.newer = 1 << len(versions)
+        self.without_wheel = sum(
+            group.releases for group in groups if group.wheels in ("none", "other")
+        )
         self._admitted: dict[str, int | None] = {}
         self._on_python: dict[tuple[str, bool], int] = {}
 

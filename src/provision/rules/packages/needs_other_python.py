@@ -180,6 +180,7 @@ def _conflict_finding(context: LintContext, conflict: ReleaseConflict) -> Diagno
         lambda version: bool(conflict.admitted & releases.on_python(version, may_build=False)),
     )
     fitting = releases.on_python(python, may_build=False) & ~releases.newer
+    fitting &= ~releases.without_wheel
     if fitting and line.name == conflict.name:
         options.append(f"use {line.name}=={releases.newest_of(fitting)}")
     return RULE.diagnostic(
