@@ -75,7 +75,8 @@ def test_a_spec_that_is_right_needs_no_change(look: Look) -> None:
 
 
 def test_a_warning_about_versions_that_a_suggestion_keeps_is_shown(look: Look) -> None:
-    found = look('gpu: none\npython: "3.12"\npackages: [datasets==2.14.4]\n', most=1)
+    spec = 'gpu: none\npython: "3.12"\npackages: [datasets==2.14.4, fsspec==2023.9.2]\n'
+    found = look(spec, most=1)
     assert written(found) == [[]]
     (remark,) = found.suggestions[0].remarks
     assert (remark.id, remark.severity) == ("PKG010", Severity.WARNING)

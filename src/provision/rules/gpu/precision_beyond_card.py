@@ -9,8 +9,9 @@ Compares the compute capability of the GPU with the minimum of the precision: bf
 
 On a T4 or V100, `torch.cuda.is_bf16_supported()` returns true since torch 2.3, because bf16 is
 emulated there: training runs, but very slowly. With an older torch, or with transformers before
-4.35, Trainer fails with "Your setup doesn't support bf16/gpu". tf32 is rejected with a ValueError,
-and fp8 products do not run at all.
+4.35, Trainer fails with "Your setup doesn't support bf16/gpu", and the attention of xformers fails
+with "bf16 is only supported on A100+ GPUs". tf32 is rejected with a ValueError, and fp8 products do
+not run at all.
 
 ## How to fix
 
@@ -70,7 +71,14 @@ def _check(context: LintContext) -> Findings:
 
 
 def _refusal(context: LintContext, card: Card) -> str:
-    """Return why Trainer rejects the precision on a card, or "" if it may accept it."""
+    """Return why Trainer or a package rejects the precision on a card, or "" if none does."""
+    for floor in context.facts.capability_floors:
+        if (
+            floor.use == "bf16 attention"
+            and floor.package in context.package_names
+            and require_version(card.cc) < require_version(floor.cc_min)
+        ):
+            return f"The attention of {floor.package} fails on it: {floor.what}."
     for row in context.facts.precision_checks if context.uses_trainer else ():
         package = requested_package(context, row.package)
         if (
@@ -94,6 +102,7 @@ RULE = Rule(
     sources=(
         "NVIDIA, CUDA C++ Programming Guide",
         "lm-sys/FastChat#1191",
+        "deepseek-ai/DeepSeek-VL2#119",
         "TrainingArguments.__post_init__ in transformers 5.23.0 (tf32)",
     ),
     check=_check,
@@ -116,11 +125,15 @@ RULE = Rule(
             ),
         ),
         'gpu: A100-80GB\npython: "3.11"\npackages: [torch]\ntraining: {precision: «fp8»}\n',
+        'gpu: T4\npython: "3.11"\npackages: [torch==2.6.0, xformers==0.0.29.post3]\n'
+        "training: {precision: «bf16»}\n",
         'gpu: L4\npython: "3.11"\npackages: [torch]\ntraining: {precision: «tf32»}\n'
         "targets: {old: {kind: local, gpu: T4}}\n",
     ),
     good=examples(
         'gpu: T4\npython: "3.11"\npackages: [torch]\ntraining: {precision: fp16}\n',
+        'gpu: L4\npython: "3.11"\npackages: [torch==2.6.0, xformers==0.0.29.post3]\n'
+        "training: {precision: bf16}\n",
         'gpu: L4\npython: "3.11"\npackages: [torch]\ntraining: {precision: fp8}\n',
         'gpu: H100\npython: "3.11"\npackages: [torch]\ntraining: {precision: fp8}\n',
         'gpu: Z999\npython: "3.11"\npackages: [torch]\ntraining: {precision: bf16}\n',

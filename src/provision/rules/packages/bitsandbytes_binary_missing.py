@@ -124,6 +124,7 @@ RULE = Rule(
         "packages: [torch==2.10.0, «bitsandbytes==0.47.0»]\n",
         'gpu: L4\ncuda: "12.6"\npython: "3.11"\n'
         'packages: [torch==2.6.0, «"bitsandbytes<=0.44.1"»]\n',
+        'gpu: L4\ncuda: "12.8"\npython: "3.11"\npackages: [torch==2.7.0, «bitsandbytes==0.45.1»]\n',
         example(
             'gpu: L4\npython: "3.11"\npackages: [torch, «bitsandbytes»]\n',
             ResolvedSet({"torch": "2.15.0", "bitsandbytes": "0.49.2"}, "3.11", "cu132"),
@@ -135,6 +136,8 @@ RULE = Rule(
             "packages: [torch==2.10.0, bitsandbytes==0.47.0]\n",
             'gpu: L4\ncuda: "13.0"\npython: "3.11"\n'
             "packages: [torch==2.10.0, bitsandbytes==0.48.2]\n",
+            'gpu: L4\ncuda: "12.8"\npython: "3.11"\n'
+            "packages: [torch==2.7.0, bitsandbytes==0.45.4]\n",
             'gpu: L4\ncuda: "12.6"\npython: "3.11"\npackages: [torch==2.6.0, bitsandbytes]\n',
         ),
         Example(

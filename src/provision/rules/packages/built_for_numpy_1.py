@@ -10,8 +10,8 @@ scipy from 1.6.2, scikit-learn from 1.3.1 and pyarrow from 15.0.0 to 15.0.2.
 
 The import fails with "A module that was compiled using NumPy 1.x cannot be run in NumPy 2", or
 "numpy.dtype size changed". With torch, the first `tensor.numpy()` fails with "Numpy is not
-available". Trainer calls it during evaluation, so the finding is an error if Trainer is used; other
-programs may not need it.
+available". Trainer calls it during evaluation, and a program whose spec lists numpy passes arrays
+to torch, so the finding is an error in both cases; other programs may not need it.
 
 ## How to fix
 
@@ -26,6 +26,7 @@ from provision.facts.versions import (
     is_satisfiable,
     require_version,
 )
+from provision.rules.package_lines import find_line
 from provision.rules.package_requirements import (
     RequestedPackage,
     declared_specifier,
@@ -60,10 +61,15 @@ def _check(context: LintContext) -> Findings:
             specifier="<2",
             effect=f"the compiled code in {name} before {floor.first} does not run with NumPy 2, "
             "because it was built for NumPy 1",
-            severity="error" if name != "torch" or context.trains_with_trainer else "warning",
+            severity="error" if name != "torch" or _passes_arrays(context) else "warning",
             evidence=floor.evidence,
         )
         yield from check_undeclared(RULE, context, package, need, declared=is_declared)
+
+
+def _passes_arrays(context: LintContext) -> bool:
+    """Return whether the program is likely to pass arrays between torch and NumPy."""
+    return context.trains_with_trainer or find_line(context, "numpy") is not None
 
 
 def _is_known_to_conflict(context: LintContext, package: RequestedPackage) -> bool:
@@ -83,6 +89,7 @@ RULE = Rule(
         "NumPy 2.0 migration guide",
         "libtorch_python.so of the torch wheels",
         "pyg-team/pytorch-frame#525",
+        "pytorch/pytorch#132179",
     ),
     check=_check,
     reads_settings=True,

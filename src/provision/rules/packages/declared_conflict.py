@@ -4,8 +4,10 @@
 
 Compares what the releases of each pair of listed packages declare: about each other (transformers
 requires a range of tokenizers, vllm one torch), and about a package that is not listed
-(transformers 4.57 requires huggingface-hub below 1, datasets 5.1 requires 1.31 or newer). It
-reports a pair only if no combination of the releases that the bounds admit is possible.
+(transformers 4.57 requires huggingface-hub below 1, datasets 5.1 requires 1.31 or newer). For
+about 90 packages, all releases are known, so requirements are followed through packages that are
+not listed too. It reports a conflict only if no combination of the releases that the bounds admit
+is possible.
 
 ## Why
 
@@ -23,8 +25,10 @@ from __future__ import annotations
 import itertools
 from typing import NamedTuple
 
-from provision.diagnostics import Severity
+from provision.diagnostics import Diagnostic, Severity
+from provision.facts.package_releases import load_releases, requirements_on
 from provision.facts.versions import is_satisfiable
+from provision.rules.admitted_releases import torch_releases, torch_rows
 from provision.rules.package_requirements import (
     ReleaseRow,
     RequestedPackage,
@@ -36,12 +40,18 @@ from provision.rules.package_requirements import (
     set_version_fix,
     sort_specifiers,
 )
+from provision.rules.release_conflicts import (
+    ReleaseConflict,
+    describe_demand,
+    release_conflicts,
+)
 from provision.rules.rule import Example, Findings, LintContext, ResolvedSet, Rule, examples
 
 MOST_ROWS = 8
 """If a package has more admitted rows, its requirements on packages that are not listed are not
 compared: a resolver can choose among them. Our choice.
 """
+_BUILT_FOR_TORCH = {"torch", "torchvision", "torchaudio", "triton"}
 
 
 class _Releases(NamedTuple):
@@ -65,15 +75,72 @@ def _check(context: LintContext) -> Findings:
         releases = possible_releases(context.facts, name, package.specifiers)
         if package.specifiers and releases and releases.rows:
             possible.append(_Releases(package, *releases))
+    reported = []
     for own in possible:
         declared = {key.partition("[")[0] for key in own.rows[0].declared}
         for name in declared & listed.keys():
-            yield from _pair_conflicts(context, own, listed[name])
+            for finding in _pair_conflicts(context, own, listed[name]):
+                reported.append({own.package.name, name})
+                yield finding
     for left, right in itertools.combinations(possible, 2):
         if max(len(left.rows), len(right.rows)) <= MOST_ROWS:
             names = left.rows[0].declared.keys() & right.rows[0].declared.keys() - listed.keys()
             for name in names:
-                yield from _common_dependency_conflicts(context, left, right, name)
+                for finding in _common_dependency_conflicts(context, left, right, name):
+                    reported.append({left.package.name, right.package.name})
+                    yield finding
+    for conflict in release_conflicts(context):
+        is_reported = any(pair <= conflict.names for pair in reported)
+        if not (is_reported or conflict.admitted or _is_of_other_rule(context, conflict)):
+            yield _release_conflict(context, conflict)
+
+
+def _is_of_other_rule(context: LintContext, conflict: ReleaseConflict) -> bool:
+    """Return whether torch-companion-mismatch or built-for-numpy-1 reports a conflict."""
+    if conflict.name == "numpy":
+        return any(
+            demand.by in context.facts.numpy_floors
+            and not release_rows(context.facts, demand.by)
+            and not is_satisfiable(demand.specifiers, ">=2")
+            for demand in conflict.demands
+        )
+    return conflict.names <= _BUILT_FOR_TORCH and bool(torch_rows(context, torch_releases(context)))
+
+
+def _release_conflict(context: LintContext, conflict: ReleaseConflict) -> Diagnostic:
+    name, line = conflict.name, conflict.line
+    texts = [describe_demand(conflict, demand, context) for demand in conflict.demands]
+    options = []
+    if line.name == name:
+        texts.append(f"{line.description} is requested")
+        options.append(f"{name}{sort_specifiers(conflict.demands[-1].specifiers)}")
+        options += _accepting_releases(context, conflict)
+    return RULE.diagnostic(
+        f"{', '.join(texts[:-1])}, but {texts[-1]}",
+        line.route,
+        why=f"No release of {name} satisfies all of these, so the packages cannot be installed "
+        "together.",
+        help=f"use {', or '.join(options)}"
+        if options
+        else f"use releases that agree on {name}, or remove one of the packages",
+        related=tuple(
+            related for other in conflict.lines if other != line for related in related_line(other)
+        ),
+    )
+
+
+def _accepting_releases(context: LintContext, conflict: ReleaseConflict) -> list[str]:
+    """Return the newest release of the requiring package that accepts the requested ones."""
+    table, demand, python = load_releases(), conflict.demands[-1], context.spec.python
+    releases = table[demand.by]
+    wanted = table[conflict.name].admitted(conflict.line.specifiers) or 0
+    possible = releases.on_python(python, may_build=False)
+    for group in releases.groups_of(possible & ~releases.newer):
+        required = requirements_on(group.requires, python) or {}
+        specifiers = required.get(conflict.name)
+        if specifiers and (table[conflict.name].admitted(specifiers) or 0) & wanted:
+            return [f"{demand.by}=={releases.newest_of(group.releases & possible)}"]
+    return []
 
 
 def _pair_conflicts(context: LintContext, releases: _Releases, other: RequestedPackage) -> Findings:
@@ -150,14 +217,20 @@ RULE = Rule(
         'packages: ["transformers[torch]==5.13.1", «tokenizers==0.21.0»]\n',
         'gpu: L4\npython: "3.11"\npackages: [«torch==2.4.0», vllm==0.7.3]\n',
         'gpu: none\npython: "3.11"\npackages: ["transformers[torch]==4.57.6", «datasets==5.1.0»]\n',
+        'gpu: none\npython: "3.10"\npackages: [tensorboardX==2.5.1, «onnx==1.13.0»]\n',
+        'gpu: none\npython: "3.10"\npackages: [fastapi==0.95.0, «pydantic==2.5.0»]\n',
+        'gpu: none\npython: "3.10"\npackages: [tensorflow==2.12.0, «protobuf==5.26.1»]\n',
     ),
     good=(
         *examples(
             'gpu: none\npython: "3.11"\n'
-            'packages: ["transformers[torch]==5.13.1", tokenizers==0.22.0]\n',
+            'packages: ["transformers[torch]==5.13.1", tokenizers==0.22.2]\n',
             'gpu: none\npython: "3.11"\n'
             'packages: ["transformers[torch]>=5.13", "tokenizers<0.23"]\n',
             'gpu: L4\npython: "3.11"\npackages: [torch==2.5.1, vllm==0.7.3]\n',
+            'gpu: none\npython: "3.10"\npackages: [tensorboardX==2.5.1, onnx==1.12.0]\n',
+            'gpu: none\npython: "3.10"\npackages: [tensorboardX, onnx==1.13.0]\n',
+            'gpu: none\npython: "3.10"\npackages: [tensorflow==2.12.0, protobuf==4.21.9]\n',
         ),
         Example(
             'gpu: none\npython: "3.11"\npackages: ["transformers[torch]", tokenizers]\n',

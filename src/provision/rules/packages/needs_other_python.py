@@ -4,8 +4,8 @@
 
 Compares `python` with the Pythons that the releases of transformers, accelerate, datasets, vllm and
 others declare, and with the Pythons that NumPy, pandas, SciPy, scikit-learn, pyarrow, tokenizers,
-TensorFlow and others have wheels for. It also checks the tokenizers releases that transformers
-requires. (A separate rule checks torch.)
+TensorFlow and others have wheels for, also if another package requires them, as transformers does
+tokenizers. For about 90 packages all releases are known. (A separate rule checks torch.)
 
 ## Why
 
@@ -20,9 +20,10 @@ Use the Python or the release that the finding names.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from provision.diagnostics import Diagnostic, Severity
+from provision.facts.package_releases import has_wheel, load_releases
 from provision.facts.schema_packages import WheelPythons
 from provision.facts.versions import has_version_in_range, next_version, parse_specifiers
 from provision.rules.package_lines import find_line
@@ -34,6 +35,11 @@ from provision.rules.package_requirements import (
     release_rows,
     requested_packages,
     sort_specifiers,
+)
+from provision.rules.release_conflicts import (
+    ReleaseConflict,
+    describe_demand,
+    release_conflicts,
 )
 from provision.rules.rule import (
     Example,
@@ -50,6 +56,16 @@ from provision.rules.rule import (
 def _check(context: LintContext) -> Findings:
     if context.resolved is not None:  # a resolver has checked it
         return
+    reported = set()
+    for name, finding in _listed_findings(context):
+        reported.add(name)
+        yield finding
+    for conflict in release_conflicts(context):
+        if conflict.admitted and conflict.name != "torch" and not conflict.names & reported:
+            yield _conflict_finding(context, conflict)
+
+
+def _listed_findings(context: LintContext) -> Iterator[tuple[str, Diagnostic]]:
     python = context.spec.python
     for name, package in requested_packages(context).items():
         if not package.specifiers:
@@ -58,11 +74,12 @@ def _check(context: LintContext) -> Findings:
         rows = releases.rows if releases else ()
         windows = [declared_specifier(row, "tokenizers") for row in rows]
         if rows and not any(_admits_python(row, python) for row in rows):
-            yield _finding(context, package, rows[0], sure=bool(releases and releases.is_complete))
+            sure = bool(releases and releases.is_complete)
+            yield name, _finding(context, package, rows[0], sure=sure)
         elif not (package.package and package.package.is_built) and _lacks_wheel(
             context, name, package.specifiers
         ):
-            yield _no_wheel_finding(context, package, name, package.specifiers)
+            yield name, _no_wheel_finding(context, package, name, package.specifiers)
         elif (
             name == "transformers"
             and windows
@@ -71,7 +88,7 @@ def _check(context: LintContext) -> Findings:
             and find_line(context, "tokenizers") is None
             and all(window and _lacks_wheel(context, "tokenizers", window) for window in windows)
         ):
-            yield _no_wheel_finding(context, package, "tokenizers", windows[0] or "")
+            yield name, _no_wheel_finding(context, package, "tokenizers", windows[0] or "")
 
 
 def _admits_python(row: ReleaseRow, python: str) -> bool:
@@ -145,6 +162,37 @@ def _no_wheel_finding(
     )
 
 
+def _conflict_finding(context: LintContext, conflict: ReleaseConflict) -> Diagnostic:
+    """Return the finding about a package of which no admitted release runs on the Python."""
+    releases, line, python = load_releases()[conflict.name], conflict.line, context.spec.python
+    newest, *_ = releases.groups_of(conflict.admitted)
+    subject, relative = line.description, ""
+    if line.name != conflict.name:
+        texts = [describe_demand(conflict, demand, context) for demand in conflict.demands]
+        subject, relative = " and ".join(texts), ", which"
+    if has_wheel(newest.wheels, python):
+        lacks = f"requires Python {sort_specifiers(newest.python)}, but `python` is {python}"
+    else:
+        pythons = newest.wheels.removesuffix("-").replace("-", " to ")
+        lacks = f"has no wheel for Python {python}, only for {pythons}"
+    options = _python_options(
+        context,
+        lambda version: bool(conflict.admitted & releases.on_python(version, may_build=False)),
+    )
+    fitting = releases.on_python(python, may_build=False) & ~releases.newer
+    fitting &= ~releases.without_wheel
+    if fitting and line.name == conflict.name:
+        options.append(f"use {line.name}=={releases.newest_of(fitting)}")
+    return RULE.diagnostic(
+        f"{subject}{relative} {lacks}",
+        line.route,
+        why="`lock` uses only wheels that the Python accepts; it does not build this package "
+        "from source.",
+        help=", or ".join(options) or f"use a release that has wheels for Python {python}",
+        related=related_at(("python",), "Python requested here"),
+    )
+
+
 def _python_options(context: LintContext, is_possible: Callable[[str], bool]) -> list[str]:
     """Return the advice to use the nearest possible Python, if there is any."""
     requested = _minor(context.spec.python)
@@ -176,6 +224,12 @@ RULE = Rule(
         'gpu: L4\npython: "3.13"\npackages: [«vllm==0.9.2»]\n',
         'gpu: none\npython: "3.12"\npackages: [«numpy==1.24.4»]\n',
         'gpu: none\npython: "3.12"\npackages: ["numpy<2", «"pandas>=1.5,<2.1"»]\n',
+        'gpu: A100-80GB\npython: "3.12"\npackages: [torch==2.4.0, «autoawq==0.2.5»]\n',
+        'gpu: none\npython: "3.12"\npackages: [«numba==0.57.1»]\n',
+        'gpu: none\npython: "3.13"\npackages: [«pydantic==2.5.0»]\n',
+        example(
+            'gpu: none\npython: "3.10"\npackages: [«transformers==4.11.1»]\n', other_ids=("PKG003",)
+        ),
         example(
             'gpu: none\npython: "3.12"\npackages: [«transformers==4.33.3»]\n', other_ids=("PKG001",)
         ),
@@ -185,6 +239,9 @@ RULE = Rule(
             'gpu: none\npython: "3.11"\npackages: [torch, "transformers[torch]==5.21.1"]\n',
             'gpu: none\npython: "3.10"\npackages: [torch, "transformers[torch]==5.20.2"]\n',
             'gpu: none\npython: "3.10"\npackages: [numpy]\n',
+            'gpu: A100-80GB\npython: "3.11"\npackages: [torch==2.4.0, autoawq==0.2.5]\n',
+            'gpu: none\npython: "3.12"\n'
+            'packages: [{name: numba, version: "==0.57.1", build: true}]\n',
             'gpu: none\npython: "3.11"\npackages: [numpy==1.24.4, tokenizers==0.13.3]\n',
             'gpu: none\npython: "3.12"\npackages: ["numpy>=1.24.4", tokenizers==0.21.0]\n',
         ),

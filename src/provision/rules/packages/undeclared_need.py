@@ -104,8 +104,13 @@ RULE = Rule(
     ),
     check=_check,
     bad=examples(
-        'gpu: none\npython: "3.11"\npackages: [datasets==2.14.4, «pyarrow==21.0.0»]\n',
-        'gpu: none\npython: "3.11"\npackages: [«datasets==2.14.4»]\n',
+        'gpu: none\npython: "3.11"\n'
+        "packages: [datasets==2.14.4, «pyarrow==21.0.0», fsspec==2023.9.2]\n",
+        'gpu: none\npython: "3.11"\npackages: [«datasets==2.14.4», fsspec==2023.9.2]\n',
+        'gpu: none\npython: "3.11"\n'
+        "packages: [datasets==2.14.4, pyarrow==14.0.0, «fsspec==2023.10.0», numpy==1.26.4]\n",
+        'gpu: none\npython: "3.10"\npackages: [jax==0.4.23, jaxlib==0.4.23, «scipy==1.13.0»]\n',
+        'gpu: none\npython: "3.11"\npackages: [gensim==4.3.2, «scipy==1.13.0»]\n',
         'gpu: none\npython: "3.11"\npackages: [datasets==2.14.6, «pyarrow==20.0.0»]\n',
         'gpu: none\npython: "3.11"\npackages: [«"transformers[torch]==5.12.1"», peft==0.17.1]\n',
         'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5.4,<5.6", «torchao==0.14.1»]\n',
@@ -124,8 +129,10 @@ RULE = Rule(
         ),
     ),
     good=examples(
-        'gpu: none\npython: "3.11"\npackages: [datasets==2.14.4, pyarrow==14.0.0]\n',
+        'gpu: none\npython: "3.11"\n'
+        "packages: [datasets==2.14.4, pyarrow==14.0.0, fsspec==2023.9.2]\n",
         'gpu: none\npython: "3.11"\npackages: [datasets==2.14.7, pyarrow==14.0.1]\n',
+        'gpu: none\npython: "3.10"\npackages: [jax==0.4.24, jaxlib==0.4.24, scipy==1.13.0]\n',
         'gpu: none\npython: "3.11"\npackages: [datasets==2.14.7]\n',
         'gpu: none\npython: "3.11"\npackages: ["transformers[torch]==4.57.6", peft==0.17.1]\n',
         'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5.4,<5.6", torchao==0.15.0]\n',
