@@ -1,10 +1,10 @@
 """Read the windows between packages (windows.yaml) anew from the wheels of the default index.
 
 A window is a range of releases of one package that use a name which only some releases of another
-package have: an import, an attribute, or a keyword argument of a call. The releases of the packages
-in windows/packages.py since its first day are read as text, and never imported; of each wheel only
-the Python files are fetched, by HTTP ranges. Packages with few wheels are read from their source
-distributions.
+package have: an import, an attribute, a keyword argument of a call, or the parameters of a method
+that it replaces. The releases of the packages in windows/packages.py since its first day are read
+as text, and never imported; of each wheel only the Python files are fetched, by HTTP ranges.
+Packages with few wheels are read from their source distributions.
 
 Not counted: uses in a try, under a condition about a version, and for type checkers; names of
 modules that are compiled or that answer any name. Calls are read in the modules of entry points
@@ -61,13 +61,22 @@ def rows(windows: Iterable[Window], known: Mapping[str, Row]) -> Iterator[dict[s
 def window_id(window: Window, limit: Limit) -> str:
     """Return a key that stays when newer releases are read."""
     side = "from" if limit.is_floor else "until"
-    name = written_name(limit).rpartition(".")[2].replace("(", ".").strip(")=")
+    name = limit.name.path.rpartition(".")[2]
+    if limit.name.argument:
+        is_override = limit.name.argument.startswith("(")
+        name += ".override" if is_override else f".{limit.name.argument}"
     return f"{window.package}-{window.first}-{side}-{window.of}-{limit.bound}-{name}"
 
 
 def written_name(limit: Limit) -> str:
-    """Return the name that sets a bound: "accelerate.Accelerator(dispatch_batches=)"."""
-    return limit.name.path + (f"({limit.name.argument}=)" if limit.name.argument else "")
+    """Return the name that sets a bound: "accelerate.Accelerator(dispatch_batches=)".
+
+    A replaced method has the parameters of the replacement: "transformers.Trainer.log(logs)".
+    """
+    path, argument = limit.name.path, limit.name.argument
+    if argument.startswith("("):
+        return path + argument.partition("!")[0].replace("=", "")
+    return f"{path}({argument}=)" if argument else path
 
 
 def read_releases(releases: Mapping[str, Sequence[Release]]) -> Iterator[dict[str, Any]]:

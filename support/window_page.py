@@ -20,10 +20,12 @@ makes an import fail.
 reads Python files as text. It counts what runs when the package or its main classes are imported \
 (*error*), and the imports and calls of further entry points (*warning*). It does not count what \
 runs in a `try`, under a condition about a version or for type checkers, names of compiled \
-modules, and calls in other modules. PKG010 reports errors, and warnings about the arguments of \
-calls. Names for which the same module has a substitute are left out: those that it also imports \
-in a `try` or under a condition, and those that it assigns. So a pair without a window can still \
-have releases that do not fit.
+modules, and calls in other modules. A method that replaces one of another package, with \
+parameters that its class does not pass in some releases, is a warning too, written with these \
+parameters (`transformers.Trainer.log(logs)`). PKG010 reports errors, and warnings about arguments \
+and parameters. Names for which the same module has a substitute are left out: those that it also \
+imports in a `try` or under a condition, and those that it assigns. So a pair without a window can \
+still have releases that do not fit.
 """
 
 

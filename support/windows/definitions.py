@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from enum import StrEnum
 from functools import cache, partial
 from typing import NamedTuple
@@ -16,6 +17,7 @@ from windows.module_names import (
     read_module_names,
 )
 from windows.outline import block
+from windows.overrides import own_calls, read_signature
 from windows.source_tree import SourceTree, parse
 
 _KEEPS_SIGNATURE = re.compile(
@@ -67,6 +69,8 @@ class Definitions:
         self.exported = cache(partial(exporting_modules, tree))
         self.whole = cache(self._whole)
         self.find = cache(self._find)
+        self.own_calls = cache(own_calls)
+        self.assigned_names = cache(_assigned_names)
 
     def _names(self, module: str) -> ModuleNames:
         return read_module_names(self.tree, module)
@@ -146,7 +150,7 @@ class Definitions:
                     return Definition(State.PRESENT, owner.module, statement)
                 if statement.name in ("__getattr__", "__getattribute__"):
                     return UNDECIDED
-        if _assigns(owner.node, name):
+        if name in self.assigned_names(owner.node):
             return PRESENT
         if owner.node.decorator_list or owner.node.keywords:
             return UNDECIDED
@@ -172,6 +176,34 @@ class Definitions:
         if arguments.kwarg is not None or changes:
             return UNDECIDED
         return Definition(State.ABSENT, owner.module, node)
+
+    def override(self, path: str, signature: str) -> Definition:
+        """Return whether a class calls one of its methods only in ways that a signature takes.
+
+        UNDECIDED if it has no such method, or uses it in another way than by calling it.
+        """
+        owner = self.find(path.rpartition(".")[0])
+        method = path.rpartition(".")[2]
+        found = self.attribute(owner, method)
+        if not isinstance(owner.node, ast.ClassDef) or not isinstance(found.node, ast.FunctionDef):
+            return UNDECIDED
+        taken, replaced = read_signature(signature)
+        calls = [
+            call
+            for node in self._classes(owner)
+            for caller, call in self.own_calls(node).get(method, ())
+            if caller not in replaced
+        ]
+        if any(call is not None and not taken.fits(call) for call in calls):
+            return found._replace(state=State.ABSENT)
+        return UNDECIDED if None in calls else found
+
+    def _classes(self, owner: Definition, depth: int = 0) -> Iterator[ast.ClassDef]:
+        """Yield a class and its bases in the same package."""
+        if isinstance(owner.node, ast.ClassDef) and depth < _DEPTH:
+            yield owner.node
+            for base in self._bases(owner):
+                yield from self._classes(base, depth + 1)
 
     def _constructor_argument(self, owner: Definition, name: str, depth: int) -> Definition:
         node = owner.node
@@ -261,15 +293,12 @@ class Definitions:
         return None if is_decided else UNDECIDED
 
 
-def _assigns(node: ast.ClassDef, name: str) -> bool:
-    """Return whether a class assigns an attribute, in its body or on an object."""
+def _assigned_names(node: ast.ClassDef) -> frozenset[str]:
+    """Return the attributes that a class assigns, in its body or on an object."""
+    names: set[str] = set()
     for target in ast.walk(node):
         if isinstance(target, ast.Attribute) and isinstance(target.ctx, ast.Store):
-            assigned = target.attr
+            names.add(target.attr)
         elif isinstance(target, ast.Name) and isinstance(target.ctx, ast.Store):
-            assigned = target.id
-        else:
-            continue
-        if assigned == name:
-            return True
-    return False
+            names.add(target.id)
+    return frozenset(names)

@@ -31,12 +31,13 @@ _MODULES = {
         "definitions",
         "module_names",
         "guards",
+        "overrides",
         "uses",
         "reachable",
         "packages",
     ),
     "declared": (),
-    "names": ("source_tree", "outline", "definitions", "module_names"),
+    "names": ("source_tree", "outline", "definitions", "module_names", "guards", "overrides"),
 }
 """The modules that decide each kind of reading: a change of one makes kept readings invalid."""
 _USES: dict[tuple[str, bool, int], ModuleUses] = {}
@@ -44,7 +45,7 @@ _USES: dict[tuple[str, bool, int], ModuleUses] = {}
 
 
 Name = tuple[str, str]
-"""A dotted name with a keyword argument of a call to it, or ""."""
+"""A dotted name with a keyword argument of a call to it, the signature of an override, or ""."""
 
 
 class NeededName(NamedTuple):
@@ -52,7 +53,8 @@ class NeededName(NamedTuple):
 
     Attributes:
         of: the other package.
-        path: the dotted name, and `argument` the keyword argument of a call to it ("" for none).
+        path: the dotted name, and `argument` the keyword argument of a call to it, the signature of
+            an override, or "".
         severity: "error" if the import of the package or of its main part needs it, "warning" for
             the import of another entry point, or calls in the module of an entry point.
         if_present: whether it is needed only if the package finds the other one.
@@ -151,6 +153,9 @@ def _digest(kind: str) -> str:
 
 
 def _locate(definitions: Definitions, path: str, argument: str) -> Located:
+    if argument.startswith("("):
+        found = definitions.override(path, argument)
+        return Located(found.state.value, definitions.tree.paths.get(found.module, ""), found.line)
     found = definitions.find(path)
     if found.state is State.PRESENT and argument:
         found = definitions.argument(found, argument)

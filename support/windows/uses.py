@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from windows import guards
+from windows.overrides import written_signature
 from windows.source_tree import SourceTree
 
 
@@ -17,7 +18,8 @@ class Use(NamedTuple):
 
     Attributes:
         path: the dotted name, such as "accelerate.Accelerator".
-        argument: the keyword argument of a call, "" for any other use.
+        argument: the keyword argument of a call, the signature of an override as in `overrides`,
+            "" for any other use.
         in_function: whether it runs in a call, not at import.
         guards: "guarded", or "presence:PACKAGE"; empty if it always runs.
         module: the module that has it, and `line` its line.
@@ -62,6 +64,7 @@ class _Reader(ast.NodeVisitor):
         self._versions: set[str] = set()
         self._objects: dict[str, str] = {}
         self._bases: list[str] = []
+        self._own_methods: frozenset[str] = frozenset()
         self.uses: list[Use] = []
         self.imports: list[tuple[str, frozenset[str]]] = []
 
@@ -164,10 +167,21 @@ class _Reader(ast.NodeVisitor):
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
         self._visit_all([*node.decorator_list, *node.bases])
         known = [path for base in node.bases if (path := self._path(base))]
+        if self._calls:
+            self._record_overrides(node, known)
         outer, self._bases = self._bases, known if len(node.bases) == 1 else []
         objects, self._objects = self._objects, self._attributes(node)
+        methods, self._own_methods = self._own_methods, _assigned_names(node)
         self._visit_all(node.body)
-        self._bases, self._objects = outer, objects
+        self._bases, self._objects, self._own_methods = outer, objects, methods
+
+    def _record_overrides(self, node: ast.ClassDef, bases: Iterable[str]) -> None:
+        """Record the methods of a class that replace methods of bases in other packages."""
+        self._depth += 1
+        for method, signature in written_signature(node):
+            for base in bases:
+                self._record(f"{base}.{method.name}", method.lineno, signature)
+        self._depth -= 1
 
     def _attributes(self, node: ast.ClassDef) -> dict[str, str]:
         """Return the attributes of `self` that every assignment makes with the same class."""
@@ -243,8 +257,11 @@ class _Reader(ast.NodeVisitor):
         """Return the dotted name of a method of an object made by another package, or ""."""
         if not isinstance(node, ast.Attribute):
             return ""
-        if node.attr == "__init__" and self._bases and ast.unparse(node.value) == "super()":
-            return self._bases[0]
+        owner = ast.unparse(node.value) if self._bases else ""
+        if owner == "super()":
+            return self._bases[0] + ("" if node.attr == "__init__" else f".{node.attr}")
+        if owner == "self" and node.attr not in self._own_methods:
+            return f"{self._bases[0]}.{node.attr}"
         owner = self._objects.get(ast.unparse(node.value), "") if self._is_name(node.value) else ""
         return f"{owner}.{node.attr}" if owner else ""
 
@@ -253,3 +270,17 @@ class _Reader(ast.NodeVisitor):
         return isinstance(node, ast.Name) or (
             isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
         )
+
+
+def _assigned_names(node: ast.ClassDef) -> frozenset[str]:
+    """Return the methods of a class and the attributes that its text assigns."""
+    return frozenset(
+        item.attr if isinstance(item, ast.Attribute) else item.name
+        for item in ast.walk(node)
+        if isinstance(item, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        or (isinstance(item, ast.Attribute) and isinstance(item.ctx, ast.Store))
+    ) | frozenset(
+        item.id
+        for item in ast.walk(node)
+        if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store)
+    )

@@ -123,6 +123,7 @@ class Main(Trainer):
         "transformers.Trainer error",
         "transformers.Trainer warning",
         "transformers.Trainer(model) warning",
+        "transformers.Trainer.save(()!) warning",
         "transformers.Trainer(tokenizer) warning",
         "accelerate.Accelerator error",
         "accelerate.Accelerator warning",

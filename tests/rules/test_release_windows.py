@@ -194,3 +194,18 @@ def test_one_finding_for_a_pair(judged: object) -> None:
     windows = (NEW, window("0.11", ">=1.9", "warning"))
     found = judged("peft==0.12", "pandas==1.5", windows=windows).of("PKG010")
     assert [finding.severity for finding in found] == [Severity.ERROR]
+
+
+def test_the_effect_names_the_arguments_that_a_replaced_method_lacks() -> None:
+    replaced = window("0.9", "<2.0", "warning")._replace(name="pandas.Base.log(logs)")
+    assert replaced.is_override
+    assert replaced.is_certain
+    assert replaced.effect == (
+        "a part of peft fails: it replaces a method as pandas.Base.log(logs), and pandas passes "
+        "these arguments only before 2.0"
+    )
+    called = window("0.9", "<2.0", "warning")
+    assert not called.is_override
+    assert called.effect == (
+        "a part of peft fails: it calls pandas.call(name=), which pandas has before 2.0"
+    )

@@ -21,7 +21,8 @@ class ReleaseWindow(NamedTuple):
         last: its last release that does; "" if the newest release that was read does.
         of: the package that the name belongs to.
         specifier: the releases of `of` that have the name, as ">=4.43.4" or "<5.0.0".
-        name: the dotted name, with the keyword argument of a call in parentheses.
+        name: the dotted name, with the keyword argument of a call in parentheses ("f(x=)"), or the
+            parameters of a method that `package` replaces ("C.log(logs)").
         severity: "error" if the import of the package fails without it, "warning" if a part does.
         uses: the file and line of the use.
         has: the file and line of the definition, in the nearest release that has the name.
@@ -53,11 +54,16 @@ class ReleaseWindow(NamedTuple):
 
     @property
     def is_certain(self) -> bool:
-        """Whether an import fails, or a call that takes the argument whenever it is made.
+        """Whether an import fails, or a call that is made whenever its method or function runs.
 
         Other parts may not be used by a project.
         """
         return self.severity == "error" or self.name.endswith(")")
+
+    @property
+    def is_override(self) -> bool:
+        """Whether the package replaces a method that the other one calls with other arguments."""
+        return self.name.endswith(")") and not self.name.endswith("=)")
 
     @property
     def is_floor(self) -> bool:
@@ -69,10 +75,15 @@ class ReleaseWindow(NamedTuple):
         """What fails, in words."""
         bound = self.specifier.lstrip("<>=")
         since = f"from {bound} on" if self.is_floor else f"before {bound}"
-        verb = "calls" if self.name.endswith(")") else "uses"
         what = (
             f"importing {self.package}" if self.severity == "error" else f"a part of {self.package}"
         )
+        if self.is_override:
+            return (
+                f"{what} fails: it replaces a method as {self.name}, and {self.of} passes these "
+                f"arguments only {since}"
+            )
+        verb = "calls" if self.name.endswith(")") else "uses"
         return f"{what} fails: it {verb} {self.name}, which {self.of} has {since}"
 
     def includes(self, release: str) -> bool:
