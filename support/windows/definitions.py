@@ -173,7 +173,9 @@ class Definitions:
             return Definition(State.PRESENT, owner.module, node)
         decorators = [ast.unparse(item).partition("(")[0] for item in node.decorator_list]
         changes = [text for text in decorators if not _KEEPS_SIGNATURE.search(text)]
-        if arguments.kwarg is not None or changes:
+        # huggingface_hub's validator takes the former name of `token` and passes it on.
+        is_renamed = name == "use_auth_token" and "validate_hf_hub_args" in decorators
+        if arguments.kwarg is not None or changes or is_renamed:
             return UNDECIDED
         return Definition(State.ABSENT, owner.module, node)
 

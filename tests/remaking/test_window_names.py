@@ -164,6 +164,8 @@ def helper(a, b=1): pass
 def open_helper(a, **more): pass
 @wrapped
 def changed(a): pass
+@validate_hf_hub_args
+def validated(a): pass
 """,
     "torch/stars.py": """
 from .hidden import *
@@ -276,6 +278,8 @@ def test_defined_names(tmp_path: Path, path: str, state: str) -> None:
         ("torch.core.helper", "b", "present"),
         ("torch.core.helper", "c", "absent"),
         ("torch.core.open_helper", "c", "undecided"),
+        ("torch.core.validated", "use_auth_token", "undecided"),
+        ("torch.core.validated", "c", "absent"),
         ("torch.core.changed", "a", "present"),
         ("torch.core.changed", "c", "undecided"),
         ("torch.core.Base", "b", "present"),
