@@ -62,7 +62,7 @@ class ReleaseWindow(NamedTuple):
 
     @property
     def is_override(self) -> bool:
-        """Whether the package replaces a method that the other one calls with other arguments."""
+        """Return whether a method replaces one that is called with other arguments."""
         return self.name.endswith(")") and not self.name.endswith("=)")
 
     @property
