@@ -307,10 +307,10 @@ def test_what_an_unknown_package_may_bring_is_an_error_only_once_it_is_resolved(
     [
         ("transformers==4.38.2, accelerate", "==2.0.0", Severity.ERROR),
         ("transformers==4.38.2, accelerate", "", Severity.WARNING),
-        ("datasets==2.21.0", "==2.0.0", Severity.WARNING),
+        ("datasets==2.21.0", "==2.0.0", Severity.ERROR),
     ],
 )
-def test_torch_built_for_numpy_1_is_an_error_where_trainer_is_sure_to_meet_numpy_2(
+def test_torch_built_for_numpy_1_is_an_error_where_it_is_sure_to_meet_numpy_2(
     more: str, numpy: str, severity: Severity, ask: Ask
 ) -> None:
     text = f"{HEAD}packages: [torch==2.2.2, numpy{numpy}, {more}]\n"
@@ -326,9 +326,11 @@ def test_torch_built_for_numpy_1_is_an_error_where_trainer_is_sure_to_meet_numpy
         "3.11",
         "cpu",
     )
-    assert (ask(text, resolved).one("PKG011").severity is Severity.ERROR) is (
-        "transformers" in more
-    )
+    assert ask(text, resolved).one("PKG011").severity is Severity.ERROR
+    assert (
+        ask(f"{HEAD}packages: [torch==2.2.2, {more}]\n", resolved).one("PKG011").severity
+        is Severity.ERROR
+    ) is ("transformers" in more)
 
 
 def test_a_release_newer_than_the_list_of_those_without_wheels_is_not_known(ask: Ask) -> None:

@@ -85,14 +85,15 @@ def describe_demand(conflict: ReleaseConflict, demand: Demand, context: LintCont
 def _find_conflicts(context: LintContext) -> Iterator[ReleaseConflict]:
     if context.resolved is not None or not _installs_on_linux(context):
         return
-    listed = {
-        name: package for name, package in requested_packages(context).items() if package.specifiers
-    }
-    opaque = {name for name in context.package_names if name not in requested_packages(context)}
-    opaque |= {package.name for package in context.spec.conda_packages}
     table = load_releases()
-    if len(listed.keys() & table.keys()) == 0:
+    requested = requested_packages(context)
+    listed = {
+        name: package for name, package in requested.items() if package.specifiers and name in table
+    }
+    if not listed:
         return
+    opaque = {name for name in context.package_names if name not in requested}
+    opaque |= {package.name for package in context.spec.conda_packages}
     for _ in range(MOST_CONFLICTS):
         search = _Search(context, table, listed, opaque)
         empty = search.find_empty()

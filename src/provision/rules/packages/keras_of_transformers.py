@@ -93,6 +93,7 @@ RULE = Rule(
         "amaiya/ktrain#528",
     ),
     check=_check,
+    reads_settings=True,
     bad=examples(
         'gpu: none\npython: "3.12"\npackages: [«transformers==4.49.0», tensorflow==2.18.0]\n'
         "training: {framework: keras}\n",

@@ -186,8 +186,8 @@ def _conflict_finding(context: LintContext, conflict: ReleaseConflict) -> Diagno
     return RULE.diagnostic(
         f"{subject}{relative} {lacks}",
         line.route,
-        why="`lock` uses only wheels that the Python accepts; it does not build this package "
-        "from source.",
+        why="Without a wheel, the package has to be built from source, and old releases often do "
+        "not build with a newer Python.",
         help=", or ".join(options) or f"use a release that has wheels for Python {python}",
         related=related_at(("python",), "Python requested here"),
     )
