@@ -123,7 +123,7 @@ def test_the_story_is_told_in_a_minute_without_a_network(shown: tuple[str, float
     assert seconds < 60
     steps = dict(_steps(text))
     assert list(steps) == ["check", "diff", "init", "lint", "suggest"]
-    assert {name: len(lines) for name, lines in steps.items() if len(lines) > 13} == {}
+    assert {name: len(lines) for name, lines in steps.items() if len(lines) > 16} == {}
     assert {
         word
         for word in ("error PYT001", "error PKG013", "NTB002", "NTB004", "NTB006", "NTB007")

@@ -40,7 +40,7 @@ def test_a_mistyped_target_is_named_with_the_nearest_one(tmp_path: Path) -> None
     ):
         done = provision("plan", str(spec), "--target", target)
         assert done.returncode == 2
-        assert f"the spec has no target {target}" in done.stderr
+        assert f"the spec has no target `{target}" in done.stderr
         assert hint in done.stderr
 
 

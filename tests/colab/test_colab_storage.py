@@ -81,7 +81,7 @@ def test_payload_and_report_in_a_bucket(tool: Tool, machine: Machine, tmp_path: 
         running.store.make_bucket("my-bucket")
         absent = notebook.run(0)
         assert "cannot fetch the payload of this cell" in absent.text
-        assert "set `payload: embedded` on target colab" in absent.text
+        assert "set `payload: embedded` on target `colab`" in absent.text
         assert "Traceback" not in absent.text
         running.store.put_object("my-bucket", name, decode_payload(embedded["payload"]))
         first = notebook.run(0)

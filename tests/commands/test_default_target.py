@@ -46,6 +46,6 @@ def test_a_declared_name_stays_a_name(bench: Bench) -> None:
     bench.spec(small_spec("alpha", extra=DECLARED))
     assert bench.run("lock", "spec.yaml").returncode == 0
     refused = bench.run("plan", "spec.yaml", "--target", "local")
-    assert (refused.returncode, "no target local" in refused.stderr) == (2, True)
+    assert (refused.returncode, "no target `local`" in refused.stderr) == (2, True)
     bench.spec(small_spec("alpha", extra="targets: {local: {kind: local}}\n"))
     assert bench.run("lock", "spec.yaml", "--check").returncode == 1

@@ -574,8 +574,8 @@ def test_the_command(tmp_path: Path) -> None:
         (("nothing.json", "other.json"), "cannot read nothing.json"),
         (("local", "there"), "local is not a report"),
         (("damaged.json", "damaged.json"), "damaged.json is damaged"),
-        (("local", "other", "--spec", "provision.yaml"), "target local"),
-        (("elsewhere", "local", "--spec", "provision.yaml"), "the spec has no target elsewhere"),
+        (("local", "other", "--spec", "provision.yaml"), "target `local`"),
+        (("elsewhere", "local", "--spec", "provision.yaml"), "the spec has no target `elsewhere`"),
     ],
 )
 def test_bad_input(tmp_path: Path, words: tuple[str, ...], said: str) -> None:

@@ -584,7 +584,7 @@ def test_a_damaged_lock_is_refused(bench: Bench, form: str) -> None:
 
 def test_words_that_do_not_fit_are_refused(bench: Bench) -> None:
     locked(bench, small_spec("alpha"))
-    assert "the spec has no target nowhere" in refused(
+    assert "the spec has no target `nowhere`" in refused(
         bench, 2, "--format", "requirements", "--target", "nowhere"
     )
     assert "is not one of 'pylock', 'requirements'" in refused(bench, 2, "--format", "conda")

@@ -39,7 +39,7 @@ def policy_findings(folder: Path, text: str, policy: str) -> list[tuple[str, str
 @pytest.mark.parametrize(
     ("line", "finding", "words"),
     [
-        ('gpus = ["L4", "T4"]', "POL001", "does not allow the GPU A100-40GB on target cloud"),
+        ('gpus = ["L4", "T4"]', "POL001", "does not allow the GPU A100-40GB on target `cloud`"),
         ("gpus = []", "POL001", "does not allow the GPU A100-40GB"),
         ('regions = ["europe-west4"]', "POL002", "does not allow the region us-central1"),
         ('machine-families = ["g2"]', "POL003", "does not allow the machine type a2-highgpu-1g"),

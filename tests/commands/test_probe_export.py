@@ -233,7 +233,7 @@ def test_an_export_is_made_anew_in_its_own_folder(carry: Carry) -> None:
     ("spec", "words", "code", "said"),
     [
         (small_spec("alpha", extra=TWO), (), 2, "the spec has several targets"),
-        (small_spec("alpha"), ("--target", "there"), 2, "the spec has no target there"),
+        (small_spec("alpha"), ("--target", "there"), 2, "the spec has no target `there`"),
         (small_spec("alpha<2"), (), 1, "the spec has changed since the lock was created"),
         ("gpu: [", (), 1, "spec.yaml"),
     ],

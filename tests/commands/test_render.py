@@ -225,9 +225,9 @@ def test_targets_of_other_kinds_have_no_notebook(bench: Bench) -> None:
     none = rendered(bench, "spec.yaml", code=2)
     assert "the spec has no target of kind colab" in none.stderr
     named = rendered(bench, "spec.yaml", "--target", "local", code=2)
-    assert "target local is of kind local, which has no notebook" in named.stderr
+    assert "target `local` is of kind local, which has no notebook" in named.stderr
     wrong = rendered(bench, "spec.yaml", "--target", "nowhere", code=2)
-    assert "the spec has no target nowhere" in wrong.stderr
+    assert "the spec has no target `nowhere`" in wrong.stderr
 
 
 def test_files_of_someone_else_stay(golden: Bench) -> None:

@@ -270,7 +270,7 @@ def test_the_spec_is_found_by_the_nonce_or_asked_for(
 
 def test_a_target_that_takes_no_report_says_so(home: Home, genuine: bytes) -> None:
     assert "spec/local does not accept reports" in refused(home, genuine, target="local").what
-    assert "has no target nowhere" in refused(home, genuine, target="nowhere").what
+    assert "has no target `nowhere`" in refused(home, genuine, target="nowhere").what
 
 
 def test_without_a_notebook_nothing_is_filed(home: Home, genuine: bytes) -> None:

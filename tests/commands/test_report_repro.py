@@ -106,7 +106,7 @@ def test_a_stored_report_is_answered_by_its_spec(project: Path) -> None:
         (("report.json", "R07", "--spec", "nothing.yaml"), "nothing.yaml"),
         (
             ("report.json", "R07", "--spec", "quickstart.yaml", "--target", "there"),
-            "the spec has no target there",
+            "the spec has no target `there`",
         ),
     ],
 )

@@ -45,7 +45,7 @@ def test_a_local_target_that_fails_does_not_stop_the_other(bench: Bench) -> None
         list(applied.failed),
         [one.context.target for one in applied.results],
     ) == (2, ["one"], ["two"])
-    assert "target one failed: the disk is full" in lines
+    assert "target `one` failed: the disk is full" in lines
     assert not (bench.own / "journal.json").read_text(), "what was begun is settled"
     assert sorted(path.name for path in (bench.own / "envs").iterdir() if "one" in path.name) == []
     again = bench.run("apply", "spec.yaml", "--all", "--yes", "--output-format", "json")
@@ -90,7 +90,7 @@ def test_destroy_goes_on_after_a_target_that_cannot_be_removed(bench: Bench) -> 
     world, failed, lines = Stuck(bench.environment()), dict[str, ProvisionError](), list[str]()
     gone = destroy(path, (), world, lambda _: None, lines.append, everything=True, failed=failed)
     assert ({action.address for action in gone}, list(failed)) == ({"spec/two"}, ["one"])
-    assert "target one failed: the folder is in use" in lines
+    assert "target `one` failed: the folder is in use" in lines
     again = bench.run("destroy", "spec.yaml", "--yes", "--output-format", "json")
     assert (again.returncode, bench.own.exists(), json.loads(again.stdout)["failed"]) == (
         0,
@@ -114,7 +114,7 @@ NO_BUCKET = WORKBENCH.replace("bucket: gs://my-bucket/provision, ", "")
 REFUSED = [
     ("kind: colab-enterprise, project: p, region: us-central1", 2, "nobody.json"),
     (WORKBENCH, 2, "nobody.json"),
-    (NO_BUCKET, 1, "target two has errors in the spec"),
+    (NO_BUCKET, 1, "target `two` has errors in the spec"),
 ]
 """A target that cannot be planned, the exit code of its refusal, and what is said of it."""
 

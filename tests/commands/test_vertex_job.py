@@ -321,6 +321,7 @@ def test_a_run_that_is_killed_at_any_call(bench: Bench, tmp_path: Path) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.long
 def test_a_region_without_capacity_is_not_tried_again_after_a_kill(
     bench: Bench, tmp_path: Path
 ) -> None:

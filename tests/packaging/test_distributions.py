@@ -130,4 +130,4 @@ def test_the_base_install_brings_neither_torch_nor_google(built: Built) -> None:
 def test_the_wheel_is_small(built: Built) -> None:
     # More than the text of this project compresses to; an environment or a cache would be far above
     # it.
-    assert built.wheel.stat().st_size < 2_500_000
+    assert built.wheel.stat().st_size < 3_000_000

@@ -38,7 +38,7 @@ def test_a_folder_of_drive_on_colab(ask: Ask, path: str) -> None:
 
 @pytest.mark.parametrize("target", ["{kind: local}", ENTERPRISE, WORKBENCH])
 def test_a_target_that_cannot_mount_drive_needs_another_path(ask: Ask, target: str) -> None:
-    hint = "set `paths: {data: /a/folder}` on target there"
+    hint = "set `paths: {data: /a/folder}` on target `there`"
     shared = told(ask, "{data: drive:/data}", colab=COLAB, there=target)
     assert shared == [("SPC009", Severity.WARNING, hint)]
     alone = told(ask, "{data: drive:/data}", there=target)

@@ -169,7 +169,7 @@ def test_each_target_is_judged_by_its_own_path(ask: Ask) -> None:
     assert [one.where for one in judged.findings if one.id.startswith("REF")] == [
         RouteLocation(("paths", "data"))
     ]
-    assert "target wb runs on Workbench" in judged.one("REF102").message
+    assert "target `wb` runs on Workbench" in judged.one("REF102").message
 
 
 def test_every_variable_of_the_table_is_said_and_kept_silent(ask: Ask, facts: Facts) -> None:

@@ -106,7 +106,7 @@ def stub_cell(payload: bytes, *urls: str) -> str:
             "what": "a test",
             "make_again": "provision render spec.yaml",
             "payload_sha256": digest_payload(payload),
-            "embed": "put the payload into the cell: set `payload: embedded` on target colab",
+            "embed": "put the payload into the cell: set `payload: embedded` on target `colab`",
         },
         [] if urls else encode_payload(payload),
         urls,

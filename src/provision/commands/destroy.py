@@ -144,7 +144,7 @@ def select_removals(
     for name in names:
         if name not in targets:
             raise UsageError(
-                f"nothing is recorded for target {name}",
+                f"nothing is recorded for target `{name}`",
                 hint=f"recorded targets: {', '.join(targets) or 'none'}",
             )
     if not targets and not path.exists():

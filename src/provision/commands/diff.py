@@ -142,7 +142,7 @@ def _target_report_path(side: str, loaded: LoadedSpec | None, reader: Reader) ->
     side = loaded.target_name(side)
     if side not in loaded.spec.targets:
         raise UsageError(
-            f"the spec has no target {side}",
+            f"the spec has no target `{side}`",
             hint=f"use one of its targets ({', '.join(loaded.spec.targets)}) or a report.json",
         )
     path = loaded.report_folder(side) / "report.json"

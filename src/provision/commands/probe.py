@@ -89,7 +89,7 @@ def _import_command(loaded: LoadedSpec, target: str) -> str:
 
 def _readme(exported: ProbeExport) -> str:
     context = exported.context
-    declared = f"the spec {context.spec.name}, target {context.target}, declares"
+    declared = f"the spec {context.spec.name}, target `{context.target}`, declares"
     return f"""{_README_MARKER}.
 
 It checks whether an environment is the one that {declared}, and whether training works in it.

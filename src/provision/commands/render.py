@@ -119,9 +119,9 @@ def _select_targets(loaded: LoadedSpec, names: tuple[str, ...]) -> tuple[str, ..
     for name in names:
         if name in rendered:
             continue
-        problem = f"the spec has no target {name}"
+        problem = f"the spec has no target `{name}`"
         if name in targets:
-            problem = f"target {name} is of kind {targets[name].kind}, which has no notebook"
+            problem = f"target `{name}` is of kind {targets[name].kind}, which has no notebook"
         raise UsageError(problem, why=f"its targets: {kinds}", hint="select a target of kind colab")
     if not rendered:
         raise UsageError(
@@ -142,7 +142,7 @@ def _render(
 ) -> RenderedTarget:
     driver, context = get_driver_and_context(loaded, lock, name, system)
     if not isinstance(driver, Rendered):
-        raise UsageError(f"target {name} has no notebook")
+        raise UsageError(f"target `{name}` has no notebook")
     folder = context.folder.parent if options.out is None else options.out.absolute()
     rendering = driver.render(context, folder, ledger, system, payload_url=options.payload_url)
     raise_refusals(loaded, rendering.refusals)

@@ -359,7 +359,7 @@ class Kind:
             yield Refusal(
                 route,
                 f"Google Drive cannot be mounted on a target of kind {self.name}, only on Colab",
-                f"set `paths: {{{route[-1]}: /a/folder}}` on target {target.name}",
+                f"set `paths: {{{route[-1]}: /a/folder}}` on target `{target.name}`",
             )
         gpu = target.gpu_settings.gpu
         if target.gpu_settings.is_nvidia:

@@ -91,4 +91,4 @@ def override_fix(folder: DeclaredFolder, path: str) -> Fix | None:
     edit = Insert(target.route, "paths", f"{{{folder.key}: {path}}}")
     if target.target.paths:
         edit = Insert((*target.route, "paths"), folder.key, path)
-    return unsafe_fix(f"use {path} on target {target.name}", edit)
+    return unsafe_fix(f"use {path} on target `{target.name}`", edit)

@@ -96,7 +96,7 @@ def _check_gpu(policy: Policy, target: TargetFacts) -> Iterator[Diagnostic]:
             policy,
             "gpus",
             "policy-gpu",
-            f"the policy does not allow the GPU {card} on target {target.name}",
+            f"the policy does not allow the GPU {card} on target `{target.name}`",
             settings.gpu_route,
             f"use {', '.join(policy.gpus) or '`gpu: none`'}",
         )
@@ -116,7 +116,7 @@ def _check_machine(
         places.append((target.route_to("region"), region))
     for route, name in places:
         if policy.regions is not None and name not in policy.regions:
-            message = f"the policy does not allow the region {name} for target {target.name}"
+            message = f"the policy does not allow the region {name} for target `{target.name}`"
             hint = f"use {', '.join(policy.regions)}"
             yield _finding(policy, "regions", "policy-region", message, route, hint)
     machine_type = getattr(fields, "machine_type", None)
@@ -154,7 +154,7 @@ def _check_cost(
             message = f"the price of {machine_type} in {region} is unknown"
         elif offer.dollars > limit:
             message = (
-                f"{offer.machine.name} on target {target.name} costs ${offer.dollars:.2f} per "
+                f"{offer.machine.name} on target `{target.name}` costs ${offer.dollars:.2f} per "
                 f"hour in {region}, but the policy allows ${limit:.2f}"
             )
         if message:

@@ -272,7 +272,7 @@ def cpu_targets(context: LintContext) -> Iterator[tuple[str, Route]]:
     """Yield the route of each `gpu: none`, once, with the target or spec that it belongs to."""
     routes = dict.fromkeys(device.gpu_route for device in context.devices if device.gpu.is_none)
     for route in routes:
-        yield f"target {route[1]}" if len(route) > 1 else "the spec", route
+        yield f"target `{route[1]}`" if len(route) > 1 else "the spec", route
 
 
 def related_if_written(

@@ -105,7 +105,7 @@ class TargetContext:
         environment = self.lock.environment(self.target, self.platform)
         if environment is None:
             raise Refused(
-                f"the lock has no environment for target {self.target} on {self.platform}",
+                f"the lock has no environment for target `{self.target}` on {self.platform}",
                 why=f"the spec lists the platforms {', '.join(self.spec.platforms)}",
                 hint=f"add {self.platform} to `platforms`",
             )

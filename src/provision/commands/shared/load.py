@@ -247,7 +247,7 @@ def load_spec(path: Path, reader: Reader, *, apart: bool = False) -> LoadedSpec:
     if checked.spec is None or (errors and not by_target):
         raise SpecHasErrors(checked.source, checked.diagnostics, "the spec has errors")
     refused = {
-        name: SpecHasErrors(checked.source, findings, f"target {name} has errors in the spec")
+        name: SpecHasErrors(checked.source, findings, f"target `{name}` has errors in the spec")
         for name, findings in by_target.items()
     }
     rest = tuple(

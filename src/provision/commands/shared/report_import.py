@@ -96,7 +96,7 @@ def _find_spec(report: Report, name: str, reader: System) -> Path:
     elif stems:
         known = f"this folder has notebooks for {', '.join(sorted(stems))}"
     identity = (
-        f"the report is for target {_shorten(subject.target)} of "
+        f"the report is for target `{_shorten(subject.target)}` of "
         f"{_shorten(report.document['spec']['name'])}, with nonce {_shorten(subject.nonce)}"
     )
     raise Refused(what, why=f"{identity}; {known}", hint="select the spec with --spec")
@@ -165,7 +165,7 @@ def _find_target(
     if target is not None:
         if target not in targets:
             raise Refused(
-                f"{loaded.path} has no target {target}",
+                f"{loaded.path} has no target `{target}`",
                 hint=f"its targets: {', '.join(targets)}",
             )
         if target not in accepting:
@@ -193,7 +193,7 @@ def _find_target(
         return candidates[0]
     raise Refused(
         f"{name} does not match any notebook for {loaded.path}",
-        why=f"no notebook for target {_shorten(subject.target)} has the report's nonce "
+        why=f"no notebook for target `{_shorten(subject.target)}` has the report's nonce "
         f"{_shorten(subject.nonce)}",
         hint=f"select the target with --target: {', '.join(accepting)}",
     )

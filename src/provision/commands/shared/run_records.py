@@ -41,7 +41,7 @@ def latest_run_record(loaded: LoadedSpec, target: str, reader: Reader) -> Path:
     ]
     if not names:
         raise Refused(
-            f"target {target} has no recorded run",
+            f"target `{target}` has no recorded run",
             why=f"there are no records in {folder}",
             hint=f"record one with `{loaded.command('run', target)} -- PROGRAM`",
         )

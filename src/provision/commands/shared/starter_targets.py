@@ -163,4 +163,4 @@ def _check_targets(gpu: str, targets: Mapping[str, Mapping[str, Any]], facts: Fa
 
 
 def _requested(gpu: str, target: str) -> str:
-    return f"the target {target} was requested with the GPU {gpu}"
+    return f"the target `{target}` was requested with the GPU {gpu}"

@@ -72,4 +72,4 @@ def missing_report(target: str, loaded: LoadedSpec, reader: Reader) -> Refused:
     if reader.exists(simulated):
         command = f"provision report {shlex.quote(str(simulated))}"
         hint += f"; to view the sandbox's report, run `{command}`"
-    return Refused(f"target {target} has no report", why=f"{path} does not exist", hint=hint)
+    return Refused(f"target `{target}` has no report", why=f"{path} does not exist", hint=hint)

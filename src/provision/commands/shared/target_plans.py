@@ -273,7 +273,7 @@ def collect_errors(
             note = "cleaning up also failed, so the remaining targets were skipped"
             error.hint = f"{error.hint}\n{note}: {trouble.what}".lstrip()
             raise error from trouble
-        progress(Notice(f"target {name} failed: {error.what}"))
+        progress(Notice(f"target `{name}` failed: {error.what}"))
         failed[name] = error
 
 

@@ -20,7 +20,7 @@ def select_targets(
     unknown = [name for name in names if name not in known]
     if unknown:
         hint = f"{did_you_mean(unknown[0], known)} its targets: {', '.join(known)}".lstrip()
-        raise UsageError(f"the spec has no target {unknown[0]}", hint=hint)
+        raise UsageError(f"the spec has no target `{unknown[0]}`", hint=hint)
     if names:
         return tuple(dict.fromkeys(names))
     if len(known) == 1 or everything:

@@ -63,8 +63,8 @@ def _check(context: LintContext) -> Findings:
             if is_outside:
                 why += " The files on a Drive are in MyDrive or Shareddrives under the mount point."
             yield RULE.diagnostic(
-                f"{'.'.join(map(str, route))} is on Google Drive, which target {target.name} must "
-                "mount first",
+                f"{'.'.join(map(str, route))} is on Google Drive, which target `{target.name}` "
+                "must mount first",
                 route,
                 severity=None if is_driven or is_outside or route[0] == "env" else Severity.INFO,
                 why=why,

@@ -43,7 +43,7 @@ def _check(context: LintContext) -> Findings:
             gpu_location(target),
             evidence=card.evidence if card else None,
             why=f"Colab offers only these GPUs: {offered}.",
-            help=f"set `gpu: {name}` on target {target.name}",
+            help=f"set `gpu: {name}` on target `{target.name}`",
             related=() if fields.gpu else related_gpu(target),
             fix=set_gpu_fix(context, target, name),
         )

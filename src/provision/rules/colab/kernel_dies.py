@@ -45,7 +45,7 @@ def _check(context: LintContext) -> Findings:
                 f"Colab's kernel does not start with {row.package}{row.kills}; "
                 "only a new runtime fixes this."
             ),
-            help=f"{fix.title}, or set `isolation: venv` on target {system.target.name}",
+            help=f"{fix.title}, or set `isolation: venv` on target `{system.target.name}`",
             related=system.related,
             fix=fix,
         )

@@ -48,7 +48,7 @@ def _check(context: LintContext) -> Findings:
             "with a different version the kernel may not start again.",
             help=(
                 f"{fix.title}, relax the requirement that excludes this version, or set "
-                f"`isolation: venv` on target {name}"
+                f"`isolation: venv` on target `{name}`"
             ),
             related=system.related,
             fix=fix,

@@ -36,7 +36,8 @@ def _check(context: LintContext) -> Findings:
             "one",
             gpu_location(target),
             why="Colab does not offer runtimes with several GPUs.",
-            help=f"set `gpu: {name}` on target {target.name}, or use a Workbench target for {gpu}",
+            help=f"set `gpu: {name}` on target `{target.name}`, or use a Workbench target for "
+            f"{gpu}",
             fix=set_gpu_fix(context, target, name),
         )
 

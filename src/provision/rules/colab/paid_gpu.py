@@ -41,7 +41,7 @@ def _check(context: LintContext) -> Findings:
             ),
             help=(
                 f"no change is needed if you have compute units; otherwise set `gpu: {free}` on "
-                f"target {target.name}"
+                f"target `{target.name}`"
             ),
         )
 

@@ -150,7 +150,7 @@ def _build_replacement(
         alternative = "remove torch from `packages` to keep the runtime's torch"
     else:
         alternative = (
-            f'set `cuda: "{cuda_of(installed)}"` on target {system.target.name} to keep the '
+            f'set `cuda: "{cuda_of(installed)}"` on target `{system.target.name}` to keep the '
             "runtime's torch"
         )
     route = device.cuda_route if device.cuda not in ("auto", "none") else device.gpu_route

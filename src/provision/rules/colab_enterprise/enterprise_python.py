@@ -36,7 +36,7 @@ def _check(context: LintContext) -> Findings:
             ("python",),
             why="Google does not publish the contents of these runtimes.",
             help=(
-                f"set `isolation: venv` on target {target.name}, or check the version by running "
+                f"set `isolation: venv` on target `{target.name}`, or check the version by running "
                 "`!python3 --version` in a cell"
             ),
             related=related_at(target.route, "installed on top of this runtime's packages"),

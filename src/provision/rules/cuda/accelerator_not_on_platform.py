@@ -43,7 +43,7 @@ def _check(context: LintContext) -> Findings:
         listed = ", ".join(target.platforms)
         if is_mps and MAC not in target.platforms:
             yield RULE.diagnostic(
-                f"`gpu: mps` requires {MAC}, but target {target.name} "
+                f"`gpu: mps` requires {MAC}, but target `{target.name}` "
                 + (f"is for {listed}" if is_local else "runs Linux"),
                 route,
                 why="MPS is the GPU of Apple silicon and exists only on macOS.",

@@ -31,7 +31,7 @@ def _check(context: LintContext) -> Findings:
         if device.is_nvidia:
             right, why = "auto", "The CPU builds of torch would leave the GPU idle."
         outer, inner = sorted((device.gpu_route, device.cuda_route), key=len)
-        at = f" on target {inner[1]}" if len(inner) > 1 else ""
+        at = f" on target `{inner[1]}`" if len(inner) > 1 else ""
         title = f"set `cuda: {right}`{at}"
         # The intent is clear if a target overrides only gpu, but not if both are written.
         if inner == device.gpu_route:

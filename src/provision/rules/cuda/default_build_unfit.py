@@ -68,7 +68,7 @@ def _check(context: LintContext) -> Findings:
             )
         else:
             problem = (
-                f"is for CUDA {cuda_of(default)}, without code for {query.card.name} "
+                f"is for CUDA {cuda_of(default)} and does not support {query.card.name} "
                 f"(compute capability {query.card.cc})"
             )
         cuda, torch = next(iter(cudas.items()))

@@ -35,7 +35,7 @@ def _check(context: LintContext) -> Findings:
     cudas = (wheel_cuda_at(context, target) for target in targets)
     cuda = next((cuda for cuda in cudas if cuda in context.facts.toolkits), None)
     toolkit = f"CUDA toolkit {cuda}" if cuda else "a CUDA toolkit of torch's major CUDA version"
-    names = " and ".join(target.name for target in targets)
+    names = " and ".join(f"`{target.name}`" for target in targets)
     where = f"target {names}" if len(targets) == 1 else f"targets {names}"
     for route, package in package_lines(context):
         row = context.facts.source_only.get(package.key)

@@ -49,7 +49,7 @@ def _check(context: LintContext) -> Findings:
             if isinstance(target.target, WorkbenchTarget):
                 proposed = f"{WORKBENCH_HOME}/.cache/{name.lower().replace('_', '-')}"
             yield RULE.diagnostic(
-                f"{name} is {path}, which {what} on target {target.name}",
+                f"{name} is {path}, which {what} on target `{target.name}`",
                 ("env", name),
                 severity=severity,
                 why=f"The variable sets the folder for {row.holds}, which can take up gigabytes.",

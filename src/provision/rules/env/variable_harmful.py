@@ -50,8 +50,8 @@ def _check(context: LintContext) -> Findings:
                 severity=Severity(row.severity),
                 evidence=row.evidence,
                 why=(
-                    "A variable in `env` applies to every run on every target, and no log "
-                    "mentions it."
+                    "Variables in `env` are set for every run on every target, and logs do "
+                    "not show what they change."
                 ),
                 help=help_text,
                 fix=fix,

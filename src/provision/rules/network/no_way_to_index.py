@@ -28,7 +28,7 @@ def _check(context: LintContext) -> Findings:
         if fields.public_ip or fields.nat or fields.mirrors or not context.spec.packages:
             continue
         yield RULE.diagnostic(
-            f"target {target.name} has no public IP, no Cloud NAT and no mirror to install from",
+            f"target `{target.name}` has no public IP, no Cloud NAT and no mirror to install from",
             target.route,
             at=RoutePart.KEY,
             why="Private Google Access reaches only Google's services, so uv cannot download "

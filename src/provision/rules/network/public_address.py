@@ -30,7 +30,7 @@ def _check(context: LintContext) -> Findings:
             continue
         route = target.route_to("public_ip")
         yield RULE.diagnostic(
-            f"target {target.name} has a public IP address",
+            f"target `{target.name}` has a public IP address",
             route,
             why=(
                 "A public address can be attacked, and Google Cloud rejects the instance if the "

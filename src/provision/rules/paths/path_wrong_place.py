@@ -58,7 +58,7 @@ def _check(context: LintContext) -> Findings:
         path = to_target_path(folder.path, home) if home else ""
         name = folder.target.name
         yield RULE.diagnostic(
-            f"paths.{folder.key} is {folder.path}, but target {name} runs on {system}",
+            f"paths.{folder.key} is {folder.path}, but target `{name}` runs on {system}",
             folder.route,
             severity=severity,
             why=why,

@@ -56,7 +56,7 @@ def _check(context: LintContext) -> Findings:
                 "bucket"
             )
         yield RULE.diagnostic(
-            f"paths.{folder.key} ({folder.path}) on target {folder.target.name} {how}",
+            f"paths.{folder.key} ({folder.path}) on target `{folder.target.name}` {how}",
             folder.route,
             severity=severity,
             why="The folder's name suggests that it is for results, which would be lost.",

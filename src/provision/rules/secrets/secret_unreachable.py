@@ -82,9 +82,9 @@ def _refused_by_some(context: LintContext, lost: set[str]) -> Findings:
             if refusal.rule != RULE.id or (is_shared and refusal.route[1] in lost):
                 continue
             yield RULE.diagnostic(
-                f"target {target.name} cannot read secrets.{refusal.route[-1]}: {refusal.why}",
+                f"target `{target.name}` cannot read secrets.{refusal.route[-1]}: {refusal.why}",
                 _route_to(context, refusal.route),
-                why=f"`plan` refuses target {target.name}.",
+                why=f"`plan` refuses target `{target.name}`.",
                 help=refusal.hint,
                 severity=Severity.WARNING if is_shared else None,
             )

@@ -43,7 +43,11 @@ def _check(context: LintContext) -> Findings:
         if is_shared and len(refusing[refusal.route]) < len(context.spec.targets):
             severity = Severity.WARNING
         if not refusal.rule:
-            yield _finding(refusal, f"`plan` refuses target {', '.join(names)}.", severity)
+            yield _finding(
+                refusal,
+                f"`plan` refuses target {', '.join(f'`{name}`' for name in names)}.",
+                severity,
+            )
 
 
 def _finding(refusal: Refusal, why: str, severity: Severity | None = None) -> Diagnostic:

@@ -51,7 +51,7 @@ def _check(context: LintContext) -> Findings:
                 ("training", "launcher"),
                 severity=Severity.INFO,
                 why=(
-                    "This is effectively ddp, but the memory estimate and the rules use `strategy`."
+                    "This is effectively ddp, but the memory estimate and rules go by `strategy`."
                 ),
                 help=fix.title,
                 related=related_at(route, "GPUs requested here"),

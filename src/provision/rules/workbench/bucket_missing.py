@@ -31,7 +31,7 @@ def _check(context: LintContext) -> Findings:
             continue
         regions = (region_of(zone) for zone in fields.zones if ZONE_PATTERN.fullmatch(zone))
         yield RULE.diagnostic(
-            f"target {target.name} has no bucket",
+            f"target `{target.name}` has no bucket",
             target.route,
             at=RoutePart.KEY,
             why=(

@@ -44,7 +44,7 @@ def _check(context: LintContext) -> Findings:
             context.spec.packages or context.spec.conda_packages
         )
         yield RULE.diagnostic(
-            f"target {target.name} has `gpu: {device.gpu}`, but none of torch, jax or "
+            f"target `{target.name}` has `gpu: {device.gpu}`, but none of torch, jax or "
             f"TensorFlow is {context.package_list}",
             device.gpu_route,
             severity=None if is_certain else Severity.WARNING,

@@ -31,7 +31,7 @@ def _check(context: LintContext) -> Findings:
         image = target.image
         if name is None:
             problem = (
-                f"target {target.name} does not set an image, so it gets the newest one on the "
+                f"target `{target.name}` does not set an image, so it gets the newest one on the "
                 "day it is created"
             )
             family = newest_image_family(context.facts)

@@ -28,8 +28,8 @@ def _check(context: LintContext) -> Findings:
         if fields.max_lifetime is not None or not target.gpu_settings.is_nvidia:
             continue
         yield RULE.diagnostic(
-            f"target {target.name} requests {target.gpu_settings.gpu}, but `max_lifetime` is not "
-            "set",
+            f"`max_lifetime` is not set for target `{target.name}`, which has a GPU "
+            f"({target.gpu_settings.gpu})",
             target.route,
             at=RoutePart.KEY,
             why="A forgotten instance costs money until somebody notices.",

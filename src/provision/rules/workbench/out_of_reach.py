@@ -35,7 +35,7 @@ def _check(context: LintContext) -> Findings:
     for target, fields in context.targets_of(WorkbenchTarget):
         for route, name in _folders(context, target, fields):
             yield RULE.diagnostic(
-                f"target {target.name} cannot reach the index {name}, a folder on this machine",
+                f"target `{target.name}` cannot reach the index {name}, a folder on this machine",
                 route,
                 severity=shared if route[0] == "indexes" else None,
                 why=(
@@ -50,7 +50,7 @@ def _check(context: LintContext) -> Findings:
                 route, listed = target.secret_route(name), " or ".join(sorted(reference.sources))
                 is_shared = route[0] == "secrets"
                 yield RULE.diagnostic(
-                    f"target {target.name} cannot read secrets.{name} from {listed}",
+                    f"target `{target.name}` cannot read secrets.{name} from {listed}",
                     (*route, *reference.sources) if len(reference.sources) == 1 else route,
                     severity=shared if is_shared else None,
                     why=(

@@ -41,7 +41,7 @@ def _check(context: LintContext) -> Findings:
             f"{account} is a default service account"
             if account
             else (
-                f"target {target.name} does not set a service account, so it runs as the default "
+                f"target `{target.name}` does not set a service account, so it runs as the default "
                 "one"
             ),
             target.route if account is None else target.route_to("service_account"),

@@ -177,7 +177,7 @@ def _describe_embedding(context: TargetContext, spec_file: str) -> str:
     command = format_command("render", PurePath(spec_file), context.target)
     if get_colab_target(context).payload_place == "embedded":
         return f"put the payload into the cell: {command}"
-    setting = f"set `payload: embedded` on target {context.target}"
+    setting = f"set `payload: embedded` on target `{context.target}`"
     return f"put the payload into the cell: {setting}, then {command}"
 
 
