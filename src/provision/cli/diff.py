@@ -30,7 +30,8 @@ from provision.cli.app import DEFAULT_SPEC, FILE, examples, output_format_option
     "--error",
     type=FILE,
     metavar="FILE",
-    help="First show the differences that can cause the error in this file (- for standard input).",
+    help="Show first the differences that could have caused the error in this file (-: standard "
+    "input).",
 )
 @click.option(
     "--all",

@@ -4,10 +4,10 @@
 
 Estimates weights, gradients, optimizer state and activations from `training`, and compares them
 with the memory of one GPU. It is an error only if weights, gradients and optimizer state do not fit
-even in 16 bits; otherwise it is a warning, because programs differ in what they store. Inference on
-several GPUs is assumed to be distributed across them. If a listed package loads quantized models,
-the finding is a note. With offload in `training.arguments` there is no finding, because the share
-that moves to RAM is unknown.
+even at 16-bit precision; otherwise it is a warning, because programs differ in what they store.
+Inference on several GPUs is assumed to be distributed across them. If a listed package loads
+quantized models, the finding is a note. With offload in `training.arguments` there is no finding,
+because the share that moves to RAM is unknown.
 
 ## Why
 
@@ -73,7 +73,7 @@ def _check(context: LintContext) -> Findings:
                 f"weights, gradients and optimizer state take at least {format_size(least)} on "
                 f"each GPU, {has}"
             )
-            why = "They do not fit even in 16 bits, whatever the batch size."
+            why = "They do not fit even at 16-bit precision, whatever the batch size."
             severity = vram.evidence.cap_severity(Severity.ERROR)
         elif estimate.total > vram.bytes:
             message = (
@@ -136,8 +136,8 @@ def _memory_savings(
     gentle = [saving for saving in enough if "method" not in saving.change]
     sharded = [saving for saving in enough if "strategy" in saving.change]
     named = [
-        f"set {_format_change(saving)} (saves {format_size(saving.saved_bytes)}, so "
-        f"{format_size(saving.total)} is needed)"
+        f"set {_format_change(saving)} ({format_size(saving.total)} instead of "
+        f"{format_size(saving.total + saving.saved_bytes)})"
         for saving in (*gentle[:1], *sharded, *savings[:1])
     ]
     if savings and not enough:
@@ -145,7 +145,7 @@ def _memory_savings(
         more = ", but this is still too much"
         if together:
             changes = " and ".join(map(_format_change, together[1:]))
-            more = f" and {changes} (then {format_size(together[-1].total)} is needed)"
+            more = f" and {changes} (then {format_size(together[-1].total)})"
         named[-1] += more
     return tuple(dict.fromkeys(named))
 

@@ -158,8 +158,7 @@ def _pair_conflicts(context: LintContext, releases: _Releases, other: RequestedP
         "requested",
         other.route,
         severity=None if releases.is_complete else Severity.WARNING,
-        why=f"No requested release of {package.name} accepts {other.description}, so the two "
-        "cannot be installed together.",
+        why="The two cannot be installed together.",
         help=f"use {other.name}{required}" + (f", or {accepting}" if accepting else ""),
         related=related_line(package),
         fix=set_version_fix(context, other, required),

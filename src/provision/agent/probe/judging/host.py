@@ -288,7 +288,7 @@ def _open_files(given: JudgeInput) -> Judgement:
         NOFILE_FLOOR.value,
         limit,
         "each tensor that a worker returns keeps a file open, which leads to 'Too many open files'",
-        "run `ulimit -n 65536`, or set the sharing strategy 'file_system' (torch.multiprocessing)",
+        "run `ulimit -n 65536`, or set torch.multiprocessing's sharing strategy to 'file_system'",
     )
 
 

@@ -204,7 +204,7 @@ def _options(given: JudgeInput) -> Judgement:
         format_list(lost),
         declared,
         observed,
-        "the installed version of a library ignores or changes these options",
+        "the installed version of a library ignores or overrides these options",
         "use names and values that the locked version supports",
     )
 
