@@ -112,7 +112,7 @@ def test_a_copy_is_a_complete_installation(earlier: Path) -> None:
         replace(PIN, version="2.0"),
         replace(PIN, hashes=("a" * 64,)),
         replace(PIN, from_source=True),
-        replace(PIN, editable="/work"),
+        replace(PIN, editable="/project"),
         replace(PIN, name="beta"),
     ],
     ids=["version", "hashes", "from source", "editable", "not installed"],

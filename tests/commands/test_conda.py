@@ -295,7 +295,7 @@ def test_a_full_disk_is_said_and_the_next_run_goes_on(bench: Bench, conda: Conda
     )
     assert done.returncode == 2, done.stdout + done.stderr
     assert "disk is full" in done.stderr
-    assert "free some space" in done.stderr
+    assert "free up space" in done.stderr
     assert "Traceback" not in done.stderr
     again = bench.run("apply", "spec.yaml", "--yes")
     assert again.returncode == 0, again.stderr

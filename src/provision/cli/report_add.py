@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     "--spec",
     type=FILE,
     metavar="SPEC",
-    help="Import the report for this spec; default: the spec in this folder with a notebook "
+    help="Import the report for this spec; default: the spec in this folder that has a notebook "
     "whose report has not been imported yet.",
 )
 @TARGET

@@ -38,7 +38,10 @@ def _check(context: LintContext) -> Findings:
     # The devices before the first invalid one are visible.
     shown = list(itertools.takewhile(lambda part: part and not part.startswith("-"), shown))
     severity = None
-    why = "Its device numbers mean different GPUs on each machine; `gpu` sets the number of GPUs."
+    why = (
+        "The same device numbers can refer to different GPUs on different machines; `gpu` sets the "
+        "number of GPUs."
+    )
     help_text = f"remove {NAME}"
     if not shown:
         message = f'{NAME} is "{value}", which hides all GPUs, but {most.gpu} is requested'

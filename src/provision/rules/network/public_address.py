@@ -6,7 +6,7 @@ Finds `public_ip: true`.
 
 ## Why
 
-A public address can be attacked. Many organizations forbid it
+A public address exposes the machine to attacks. Many organizations forbid it
 (`constraints/compute.vmExternalIpAccess`), and Google Cloud then rejects the instance. JupyterLab
 does not need it, as it is reached through Google's proxy.
 
@@ -33,8 +33,8 @@ def _check(context: LintContext) -> Findings:
             f"target `{target.name}` has a public IP address",
             route,
             why=(
-                "A public address can be attacked, and Google Cloud rejects the instance if the "
-                "policy compute.vmExternalIpAccess forbids it."
+                "A public address exposes the machine to attacks, and Google Cloud rejects the "
+                "instance if the policy compute.vmExternalIpAccess forbids it."
             ),
             help="remove `public_ip`, and set `nat: true` if the subnet has Cloud NAT",
             fix=replace_fix("set `public_ip: false`", route, "false"),

@@ -36,7 +36,7 @@ def _check(context: LintContext) -> Findings:
         yield RULE.diagnostic(
             f"`{declared}` is declared without a folder for checkpoints",
             target.route_to(field),
-            why="A lost machine loses what is on its disk.",
+            why="If a machine is lost, the files on its disk are lost too.",
             help="add `paths: {output: /gcs/BUCKET/FOLDER}` to the target",
         )
 
