@@ -266,7 +266,7 @@ else:
     open("/dev/shm/theirs", "w").close()
     received = b""
     while not received:  # a name accepts connections before anyone listens behind it
-        with connect((chief, port)) as connection:
+        with connect((chief, port)) as connection, contextlib.suppress(ConnectionError):
             connection.sendall(json.dumps([socket.gethostname(), address]).encode() + b"\\n")
             received = connection.recv(64)
     time.sleep(60)
