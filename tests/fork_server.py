@@ -26,6 +26,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -53,7 +54,29 @@ _SIGNALS = (
     signal.SIGTTIN,
     signal.SIGTTOU,
 )
-_ON_DEVICE = ("_assets", "agent", "sandbox")
+_ON_DEVICE = ("_assets", "agent")
+_LIBRARIES = (
+    "click._textwrap",
+    "encodings.idna",
+    "http.server",
+    "jinja2",
+    "logging.handlers",
+    "rich.console",
+    "rich.markup",
+    "rich.progress",
+    "rich.table",
+    "packaging.requirements",
+    "uv",
+    "urllib.request",
+)
+_GOOGLE_LIBRARIES = (
+    "google.auth.transport.requests",
+    "google.oauth2.credentials",
+    "google.protobuf.json_format",
+    "google.rpc.status_pb2",
+    "proto",
+)
+"""What the clients import before gRPC, of the extra `workbench`."""
 _SERVER = (
     "import sys; sys.path.insert(0, sys.argv[1]); from tests.fork_server import serve; "
     "serve(int(sys.argv[2]))"
@@ -288,20 +311,18 @@ def import_all() -> None:
 
     import provision
 
-    for name in (
-        "jinja2",
-        "rich.console",
-        "rich.markup",
-        "rich.progress",
-        "rich.table",
-        "packaging.requirements",
-        "uv",
-        "urllib.request",
-    ):
+    for name in _LIBRARIES:
         import_module(name)
+    for name in _GOOGLE_LIBRARIES:
+        with suppress(ImportError):
+            import_module(name)
     for module in pkgutil.walk_packages(provision.__path__, "provision."):
-        if module.name.split(".")[1] not in (*_ON_DEVICE, "__main__"):
-            import_module(module.name)
+        first, _, last = module.name.removeprefix("provision.").rpartition(".")
+        if first.split(".")[0] in _ON_DEVICE or last in (*_ON_DEVICE, "__main__"):
+            continue
+        if first == "sandbox" and "grpc" in last:
+            continue
+        import_module(module.name)
     # What is made at the first use of the spec, of the tables, of the pages and of the agent.
     from provision.assets import find_asset
     from provision.facts import load_facts

@@ -176,7 +176,8 @@ class Ledger:
         removed = [effect.path for effect in effects if isinstance(effect, REMOVAL_EFFECTS)]
         if self.foreign_reason and removed:
             raise StateError(
-                f"refusing to remove {removed[0]}: the state that lists it was written elsewhere",
+                f"refusing to remove {removed[0]}: the state that lists it was written on "
+                "another machine or in another folder",
                 why=self.foreign_reason,
                 hint="review its resources and take over the state with `provision adopt`; or, "
                 "if none of the resources are on this machine, move "

@@ -49,7 +49,7 @@ def test_a_copy_removes_nothing_until_it_is_adopted(applied: Bench) -> None:
     copy = copied(applied)
     refused = copy.run("destroy", "spec.yaml", "--yes")
     assert refused.returncode == 2, refused.stdout + refused.stderr
-    assert "was written elsewhere" in refused.stderr
+    assert "was written on another machine or in another folder" in refused.stderr
     assert str(applied.own) in refused.stderr
     assert "provision adopt" in refused.stderr
     assert list(copy.own.glob("envs/spec.local-*"))
@@ -73,7 +73,7 @@ def test_a_state_of_another_machine_removes_nothing(
     elsewhere.spec(small_spec("beta"))
     refused = elsewhere.run(*words)
     assert refused.returncode == 2, refused.stdout + refused.stderr
-    assert "was written elsewhere" in refused.stderr
+    assert "was written on another machine or in another folder" in refused.stderr
     assert "on another machine" in refused.stderr
     assert set(before) <= set(elsewhere.own.glob("envs/*"))
 
@@ -99,7 +99,10 @@ def test_a_half_made_environment_of_another_machine_stays(elsewhere: Bench) -> N
     }
     (elsewhere.own / "journal.json").write_text(json.dumps(journal))
     (elsewhere.own / "envs/spec.local-0123456789ab").mkdir()
-    assert "was written elsewhere" in elsewhere.run("apply", "spec.yaml", "--yes").stderr
+    assert (
+        "was written on another machine or in another folder"
+        in elsewhere.run("apply", "spec.yaml", "--yes").stderr
+    )
     assert (elsewhere.own / "envs/spec.local-0123456789ab").is_dir()
 
 

@@ -36,7 +36,7 @@ def program(project: Bench, *options: str) -> Iterator[subprocess.Popen[str]]:
         yield running
     finally:
         running.kill()
-        running.communicate(timeout=60)
+        running.communicate(timeout=600)
 
 
 def environments(project: Bench) -> list[str]:
@@ -60,7 +60,7 @@ def test_apply_makes_the_new_one_beside_it_and_removes_the_old_one_later(
         assert (applied.own / "envs/spec.local").resolve().name != old
         assert applied.run("plan", "spec.yaml").returncode == 0
         (applied.folder / "go").touch()
-        said, _ = running.communicate(timeout=60)
+        said, _ = running.communicate(timeout=600)
         assert (running.returncode, said) == (0, "2.0\n")
     assert "have ended" in applied.run("plan", "spec.yaml").stdout
     assert applied.run("apply", "spec.yaml", "--yes").returncode == 0
@@ -190,5 +190,5 @@ def test_a_kernel_holds_its_environment_and_stays_in_it(bench: Bench, tmp_path: 
             in bench.run("destroy", "spec.yaml", "--yes", JUPYTER_DATA_DIR=str(data)).stderr
         )
     finally:
-        running.communicate("\n", timeout=60)
+        running.communicate("\n", timeout=600)
     assert bench.run("destroy", "spec.yaml", "--yes", JUPYTER_DATA_DIR=str(data)).returncode == 0

@@ -718,7 +718,7 @@ def test_a_process_that_was_killed_leaves_no_kernel_and_its_job_goes_on(bench: B
             found = json.loads(store.read_text())["executions"].values()
             states = [job["jobState"] for job in found]
     running.kill()
-    running.communicate(timeout=60)
+    running.communicate(timeout=600)
     folder = str(bench.folder / ".provision/sandbox/executions")
     while any(folder in line for line in command_lines()):
         assert time.monotonic() < end, "a kernel outlives the emulator"

@@ -505,8 +505,8 @@ def test_what_conda_brings_under_another_name_is_known_by_its_files(
     assert rows["P02"] == (
         "pass",
         (
-            "all 2 locked packages have the locked version; 2 more conda packages match "
-            "their locked files"
+            "all 2 locked packages are installed at their locked versions; 2 more conda "
+            "packages match their locked files"
         ),
     )
     assert (rows["P03"][0], rows["P07"][0]) == ("pass", "pass")

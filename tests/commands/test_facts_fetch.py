@@ -103,11 +103,11 @@ LATER = COMPILED.replace('"schema": 2', '"schema": 99', 1)
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (lambda: archive(OLD), "facts.zip are for an earlier provision"),
-        (lambda: archive(LATER), "facts.zip are for a later provision"),
+        (lambda: archive(OLD), "facts.zip are for an earlier version of provision"),
+        (lambda: archive(LATER), "facts.zip are for a later version of provision"),
         (lambda: archive()[:-30], "cannot be used"),
         (lambda: b"no zip", "File is not a zip file"),
-        (lambda: archive(""), "it has no compiled.json"),
+        (lambda: archive(""), "there is no compiled.json in it"),
         (lambda: archive(leave_out="zones.json"), "it has no on_demand/zones.json"),
         (lambda: archive(NEWER[:-100]), "compiled.json is not valid JSON"),
         (lambda: archive(NEWER.replace('"release"', '"relese"')), "why: compiled.json: TypeError"),

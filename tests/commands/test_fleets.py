@@ -264,14 +264,18 @@ def bad_folders(bench: Bench) -> Iterator[tuple[str, tuple[str, ...], str]]:
         yield number, words, f"'{number}' is not a whole number from 1 to 64"
     bench.spec(small_spec("alpha"))
     words = ("apply", "spec.yaml", "--keep-going")
-    yield "keep going", words, "--keep-going applies to a folder\n  why: spec.yaml is not a folder"
+    yield (
+        "keep going",
+        words,
+        "--keep-going works only with a folder\n  why: spec.yaml is not a folder",
+    )
     yield "a target", ("apply", "linked", "--target", "x"), "--target applies to a single spec"
     yield "a plan", ("apply", "linked", "--plan", "p.json"), "--plan applies to a single spec"
     yield "an output", ("plan", "linked", "--out", "p.json"), "--out applies to a single spec"
     bench.spec(small_spec("alpha", extra=CLOUD), "nested/x/a.yaml")
     bench.spec(small_spec("alpha", extra=CLOUD), "nested/y/b.yaml")
     words = ("apply", "nested", "--all", "--sandbox")
-    yield "sandboxes", words, "the specs in nested are in several folders, and a sandbox belongs"
+    yield "sandboxes", words, "the specs in nested are in several folders, but a sandbox belongs"
     yield "nothing", ("verify", "nested"), "error: nested contains 2 targets in 2 specs"
 
 

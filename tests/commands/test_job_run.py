@@ -36,7 +36,7 @@ print(f"done {rank}", flush=True)
 sys.exit(int(sys.argv[2]) if rank == 0 else 0)
 """
 RUN = ("run", "spec.yaml", "--sandbox")
-LIMIT_S = 60
+LIMIT_S = 600
 
 
 def prepare(bench: Bench, spec: str = SPEC + CODE, program: str = PROGRAM) -> None:
@@ -101,11 +101,11 @@ def test_an_interrupt_leaves_the_program_running_and_attach_follows_it(bench: Be
         followed.send_signal(signal.SIGINT)
         code, _, errors = ended(followed)
         assert code == 130, errors
-        assert "keeps running and costs money; follow it: provision attach" in errors
+        assert "keeps running and costs money; follow it with provision attach" in errors
         assert states(store) == ["JOB_STATE_RUNNING"]
         again = bench.run(*RUN, "--", "python", "train.py", "1", "0")
         assert again.returncode == 2
-        assert "is running already, in custom job" in again.stderr
+        assert "is already running for" in again.stderr
         assert bench.run("orphans", "spec.yaml", "--sandbox").returncode == 0
         attached = bench.run("attach", "spec.yaml", "--sandbox", "--rank", "1")
         assert attached.returncode == 3, attached.stderr + logs(bench)
@@ -160,7 +160,7 @@ def test_failures_say_why_and_leave_nothing_that_costs(
 
 
 REFUSED = {
-    "there is no machine of this rank": ("--rank", "2", "--", "python", "train.py"),
+    "there is no machine with this rank": ("--rank", "2", "--", "python", "train.py"),
     "lost.py is not part of the code": ("--", "python", "lost.py"),
     "only torchrun starts the processes": ("--", "python", "train.py"),
 }

@@ -138,7 +138,7 @@ def test_an_interrupt_ends_waits_and_starts_nothing() -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=600,
     )
     assert done.stdout.splitlines() == [
         "cleaned up",

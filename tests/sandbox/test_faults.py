@@ -583,7 +583,7 @@ def test_an_error_from_a_file_comes_at_its_moment(tmp_path: Path, at: str) -> No
     ],
 )
 def test_a_file_that_holds_no_error(tmp_path: Path, words: dict[str, Any], why: str) -> None:
-    with pytest.raises(UsageError, match="the file does not define an error") as caught:
+    with pytest.raises(UsageError, match="the file does not describe an error to return") as caught:
         Faults((written(tmp_path, **words),))
     assert why in caught.value.why
     assert '"at": "operation"' in caught.value.hint

@@ -118,18 +118,18 @@ def test_the_same_over_grpc(sandbox: Clients, locations: Any) -> None:
         "notebook_runtime": {"runtime_user": "me@example.com", "display_name": "Mine"},
         "notebook_runtime_id": "mine",
     }
-    runtime = client.assign_notebook_runtime(request).result(timeout=30)
+    runtime = client.assign_notebook_runtime(request).result(timeout=300)
     assert (runtime.name, runtime.runtime_state.name) == (NAME, "RUNNING")
     assert runtime.machine_spec.machine_type == TEMPLATE["machineSpec"]["machineType"]
-    client.stop_notebook_runtime(name=NAME).result(timeout=30)
+    client.stop_notebook_runtime(name=NAME).result(timeout=300)
     assert client.get_notebook_runtime(name=NAME).runtime_state.name == "STOPPED"
     with pytest.raises(refused.FailedPrecondition):
         client.stop_notebook_runtime(name=NAME)
     with pytest.raises(refused.FailedPrecondition):
         client.upgrade_notebook_runtime(name=NAME)
-    client.start_notebook_runtime(name=NAME).result(timeout=30)
+    client.start_notebook_runtime(name=NAME).result(timeout=300)
     assert [one.name for one in client.list_notebook_runtimes(parent=REGION)] == [NAME]
-    client.delete_notebook_runtime(name=NAME).result(timeout=30)
+    client.delete_notebook_runtime(name=NAME).result(timeout=300)
     with pytest.raises(refused.NotFound):
         client.get_notebook_runtime(name=NAME)
 

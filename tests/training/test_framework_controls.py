@@ -145,7 +145,7 @@ print("\\n" + json.dumps(told))
 """
 FAILS = {
     "the CPU in place of a GPU": "runs on the cpu",
-    "trained on the CPU in place of a GPU": "the training ran on the cpu",
+    "trained on the CPU in place of a GPU": "training ran on the cpu",
     "another precision than declared": "bf16 is not in effect: the layers use float32",
     "products in a shorter format": "fp32 matrix products",
     "another seed": "different weights",
@@ -156,12 +156,12 @@ FAILS = {
     "a learning rate of 0": "does not learn",
 }
 OF_DATA = {
-    "workers that are not started": "a PyDataset with 2 workers makes one batch after another",
+    "workers that are not started": "a PyDataset with 2 workers produces only one batch at a time",
     "workers that begin with the second batch": "a PyDataset with 2 workers gives other weights",
     "workers that make one batch twice": "a PyDataset with 2 workers gives other weights",
     "a tf.data pipeline that leaves out a batch": "a tf.data pipeline gives other weights",
     "a tf.data pipeline without its map": "a tf.data pipeline gives other weights",
-    "a switch that does nothing": "op_determinism was switched on and is off",
+    "a switch that does nothing": "op_determinism was switched on, but is off",
 }
 """Controls of Keras only."""
 WHOLE = " of a whole run"

@@ -216,7 +216,7 @@ PARALLEL = click.option(
 KEEP_GOING = click.option(
     "--keep-going",
     is_flag=True,
-    help="Leave out the specs in a folder that have errors, instead of starting nothing.",
+    help="When a folder is given, skip specs that have errors instead of starting none at all.",
 )
 OUT = click.option("--out", type=FILE, help="Write to this file instead of standard output.")
 YES = click.option("--yes", "-y", is_flag=True, help="Skip the confirmation.")

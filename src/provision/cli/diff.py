@@ -30,8 +30,8 @@ from provision.cli.app import DEFAULT_SPEC, FILE, examples, output_format_option
     "--error",
     type=FILE,
     metavar="FILE",
-    help="Show first the differences that could have caused the error in this file (-: standard "
-    "input).",
+    help="Show the differences that could have caused the error in this file (- for standard "
+    "input) first.",
 )
 @click.option(
     "--all",

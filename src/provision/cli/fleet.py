@@ -121,7 +121,7 @@ def refuse_folder_options(folder: Path, **given: object) -> None:
     for name, value in given.items():
         if value:
             raise UsageError(
-                f"--{name.replace('_', '-')} applies to a single spec, and {folder} is a folder",
+                f"--{name.replace('_', '-')} applies to a single spec, but {folder} is a folder",
                 hint="use the path of a spec in the folder, or omit the option",
             )
 

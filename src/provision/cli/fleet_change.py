@@ -111,7 +111,7 @@ def destroy_folder(
         if removals and not all_targets:
             listing = "\n".join(f"{each.label}: {each.actions[0].title}" for each in removals)
             raise UsageError(
-                f"{folder} has resources of {pluralize(len(removals), 'target')}",
+                f"{folder} contains resources from {pluralize(len(removals), 'target')}",
                 why=listing,
                 hint="remove them with --all, or name one spec",
             )

@@ -48,7 +48,7 @@ _UPGRADE_ALL = "*"
     multiple=True,
     metavar="[PACKAGE]",
     help="Upgrade all packages, or only PACKAGE and the packages that must change with it; "
-    "repeatable. PACKAGE `code` is the commit of the code.",
+    "repeatable. Use `code` as PACKAGE to upgrade the commit of the code.",
 )
 @click.option(
     "--diff",

@@ -69,7 +69,9 @@ class PassthroughCommand(click.Command):
     show_default=True,
     help="Record how much RAM, shared memory and GPU memory the program uses.",
 )
-@click.option("--detach", is_flag=True, help="Return once the job exists; for custom jobs.")
+@click.option(
+    "--detach", is_flag=True, help="Return as soon as the job is created; custom jobs only."
+)
 @RANK
 @SANDBOX
 @FAULTS

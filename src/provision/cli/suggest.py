@@ -39,7 +39,7 @@ def _version_option(name: str, subject: str) -> Decorator:
     "--gpu",
     metavar="NAME[:COUNT]",
     shell_complete=completed_by("gpus"),
-    help="Search for this GPU, such as L4, V100:2 or none; needs no spec.",
+    help="GPU to search for, such as L4, V100:2 or none; no spec is needed.",
 )
 @_version_option("--torch", "torch, such as 2.11")
 @_version_option("--transformers", "transformers, such as 5.13")

@@ -38,7 +38,8 @@ def fetch(folder: Path, system: System, progress: ProgressCallback) -> FetchedFa
     if pin is None:
         raise UsageError(
             "this project pins no facts",
-            hint="add [facts] to provision.toml: sha256, and either file, or index and name",
+            hint="add a [facts] table to provision.toml with `sha256`, and either `file` or "
+            "both `index` and `name`",
         )
     target = system.facts_folder(pin.sha256)
     if system.exists(target / COMPILED_NAME):

@@ -121,7 +121,7 @@ def _entry_from_json(item: dict[str, Any]) -> tuple[BaselineEntry, int]:
     values = [item[name] for name in BaselineEntry._fields]
     count = item["count"]
     if not all(isinstance(value, str) for value in values) or type(count) is not int or count < 1:
-        raise ValueError(f"it contains an invalid entry: {str(item)[:80]}")
+        raise ValueError(f"the file contains an invalid entry: {str(item)[:80]}")
     return BaselineEntry(*values), count
 
 

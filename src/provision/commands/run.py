@@ -172,7 +172,7 @@ def _refuse_job_options(context: TargetContext, options: RunOptions) -> None:
     given = {"--detach": options.detach, "--rank": options.rank}
     for name in filter(given.get, given):
         raise UsageError(
-            f"{name} applies to programs that run as jobs",
+            f"{name} applies only to programs that run as jobs",
             why=f"{context.address} is not a custom job",
             hint=f"omit {name}",
         )

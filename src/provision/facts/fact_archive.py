@@ -42,7 +42,8 @@ def read_archive(data: bytes, name: str) -> dict[str, bytes]:
     if schema != SCHEMA_VERSION:
         is_old = schema < SCHEMA_VERSION
         raise ProvisionError(
-            f"the facts in {name} are for {'an earlier' if is_old else 'a later'} provision",
+            f"the facts in {name} are for {'an earlier' if is_old else 'a later'} version of "
+            "provision",
             why=f"their schema is {schema}, expected {SCHEMA_VERSION}",
             hint="pin newer facts" if is_old else "update provision, or pin older facts",
         )
@@ -65,7 +66,7 @@ def _extract(data: bytes) -> dict[str, bytes]:
         names = archive.namelist()
         compiled = [item for item in names if f"/{item}".endswith(f"/{COMPILED_NAME}")]
         if not compiled:
-            raise ValueError(f"it has no {COMPILED_NAME}")
+            raise ValueError(f"there is no {COMPILED_NAME} in it")
         root = min(compiled, key=lambda item: (item.count("/"), item)).removesuffix(COMPILED_NAME)
         wanted = {
             item.removeprefix(root): item
@@ -73,10 +74,10 @@ def _extract(data: bytes) -> dict[str, bytes]:
             if item.startswith(f"{root}{LAZY_NAME}/") and item.endswith(".json")
         }
         if any(path.count("/") > 1 for path in wanted):
-            raise ValueError(f"{LAZY_NAME} has folders")
+            raise ValueError(f"{LAZY_NAME} contains folders, but only files are allowed")
         wanted[COMPILED_NAME] = f"{root}{COMPILED_NAME}"
         if sum(archive.getinfo(item).file_size for item in wanted.values()) > MAX_BYTES:
-            raise ValueError(f"its tables have more than {MAX_BYTES >> 20} MiB")
+            raise ValueError(f"its tables are larger than {MAX_BYTES >> 20} MiB")
         return {path: archive.read(item) for path, item in wanted.items()}
 
 

@@ -157,7 +157,7 @@ class _Walk:
         file = to_text_file(str(path), text)
         if len(file.starts) > MAX_LINES:
             raise SourceError(
-                f"{path} has more than {MAX_LINES} lines",
+                f"{path} is too long for a requirements file: it has more than {MAX_LINES} lines",
                 hint="pass a requirements file",
             )
         self.texts[file.name] = SourceText(file.name, text, file.name)

@@ -203,7 +203,8 @@ def _refuse_other_builds(
                 raise LockError(
                     f"a CPU spec would install {name} {package.version}, which is built for CUDA",
                     why=f"required by {' <- '.join(chain)}",
-                    hint="remove the package that requires it, or set `gpu` and `cuda` for a GPU",
+                    hint="remove the package that requires it, or set `gpu` and `cuda` to use "
+                    "a GPU",
                 )
         flavour = local
         if is_torch and local is None:  # a build of the public index has no label

@@ -49,7 +49,9 @@ def resolve_file_urls(
         ) from error
     except LockError as error:
         raise LockError(
-            "an index no longer has all of the locked files", why=error.why, hint=_relock_hint()
+            "some of the locked files are no longer on their index",
+            why=error.why,
+            hint=_relock_hint(),
         ) from error
     indexed = dict(_indexed_files(tomllib.loads(resolution.pylocks[""])["packages"]))
     locked = [(viewed.package, file) for viewed in view.packages for file in viewed.package.files]
@@ -177,7 +179,7 @@ def _refuse_missing(
         )
     if gone:
         raise LockError(
-            "an index no longer has all of the locked files",
+            "some of the locked files are no longer on their index",
             why=_format_lines(gone),
             hint=_relock_hint(),
         )

@@ -202,6 +202,6 @@ def _dynamic_error(where: str, why: str) -> DynamicMetadataError:
     return DynamicMetadataError(
         f"the requirements of {where} cannot be determined without running its code",
         why=why,
-        hint="set the fields in [project], or set `build: true` for the package to run its build "
-        "backend while locking",
+        hint="set the fields in [project], or set `build: true` on the package, so that "
+        "locking runs its build backend",
     )

@@ -171,7 +171,7 @@ class Faults:
             if colon and not (argument.isdecimal() and int(argument)):
                 raise UsageError(
                     f"--fault {script}: {argument!r} is not a positive number",
-                    hint=f"use a form such as --fault {name}:2",
+                    hint=f"pass a positive number, for example: --fault {name}:2",
                 )
             self._left[name] = int(argument or 1)
         elif kind.argument and not argument:
@@ -202,5 +202,7 @@ def _read_scripted_error(script: str, path: str) -> ScriptedError:
             'exceeded.  Limit: 1.0 in region us-central1."}'
         )
         raise UsageError(
-            f"--fault {script}: the file does not define an error", why=str(error), hint=hint
+            f"--fault {script}: the file does not describe an error to return",
+            why=str(error),
+            hint=hint,
         ) from None

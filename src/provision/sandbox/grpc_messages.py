@@ -46,7 +46,7 @@ def _abort(context: Any, failure: ApiError) -> NoReturn:
         (("grpc-status-details-bin", status_message(failure.to_rpc_status()).SerializeToString()),)
     )
     context.abort(grpc.StatusCode[failure.code.name], failure.message)
-    raise AssertionError("abort raises")
+    raise AssertionError("internal error: abort returned")
 
 
 def status_message(body: Mapping[str, Any]) -> Any:

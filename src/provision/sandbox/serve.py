@@ -251,7 +251,7 @@ def _running_endpoints(folder: Path, handle: int, faults: tuple[str, ...]) -> di
         if faults:
             raise ExternalError(
                 f"{folder}: another process is already running a sandbox in this folder",
-                why=f"only that process can set faults ({holder})",
+                why=f"only that process ({holder}) can set faults",
                 hint="stop that process first, or pass the faults to `provision sandbox up`",
             )
         try:
@@ -268,7 +268,7 @@ def _running_endpoints(folder: Path, handle: int, faults: tuple[str, ...]) -> di
             f"{folder}: another process is running a sandbox in this folder and cannot be reached "
             "yet"
         ),
-        why=f"it is {holder}",
+        why=f"the sandbox is used by {holder}",
         hint="wait a moment and try again, or stop that process",
     )
 

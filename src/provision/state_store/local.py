@@ -288,7 +288,7 @@ def _check_folder(folder: Path) -> None:
             "if the folder was created here, remove it from version control: git rm -r "
             f"--cached {folder.name}; otherwise, delete it: git rm -r {folder.name}"
         )
-        raise StateError(f"{folder} is tracked by git", why=why, hint=hint)
+        raise StateError(f"cannot use {folder}: it is tracked by git", why=why, hint=hint)
 
 
 def _restrict_permissions(folder: Path) -> None:
@@ -309,7 +309,7 @@ def _parse_intent(document: dict[str, Any]) -> Intent:
     texts = (address, part, verb, began, *paths, *names)
     are_texts = all(isinstance(text, str) for text in texts)
     if not are_texts or not isinstance(details, dict) or "/" not in address:
-        raise ValueError("a field is not valid")
+        raise ValueError("a field is missing or has the wrong type")
     return Intent(address, part, verb, paths, began, names, StateRecord(details))
 
 

@@ -71,7 +71,7 @@ def test_the_cell_clones_once_and_checks_the_digest(
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"left_out": ()}, "does not have the files of this notebook"),
+        ({"left_out": ()}, "does not contain this notebook's files"),
         pytest.param({"commit": "1" * 40}, "not our ref", marks=pytest.mark.long),
         pytest.param(
             {"url": "https://git.example.com/none.git"}, "none.git", marks=pytest.mark.long

@@ -193,7 +193,7 @@ def test_a_place_that_cannot_be_written_is_named(runtime: Runtime) -> None:
     (runtime.base / "status.json").mkdir()
     done = runtime.start(folder)
     assert (done.returncode, "Traceback" in done.stderr) == (1, False)
-    assert "cannot read or write a file" in done.stderr
+    assert "failed to read or write a file" in done.stderr
 
 
 def test_two_notebooks_of_one_runtime_take_turns(runtime: Runtime) -> None:

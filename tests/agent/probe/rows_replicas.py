@@ -47,20 +47,20 @@ DRIVERS = {"driver": {"workerpool0-0": ["580.82.07"], "workerpool1-0": ["570.10"
 NOBODY = {"replicas.count": 0, "replicas.names": []}
 
 OF_REPLICAS = [
-    Row("G01", "pass", THERE, TWO, "all 2 machines are there"),
+    Row("G01", "pass", THERE, TWO, "all 2 machines are present"),
     Row(
         "G01",
         "fail",
         {"replicas.count": 1, "replicas.names": NAMES[:1]},
         TWO,
-        "1 of 2 machines are there: workerpool1-0 did not report",
+        "1 of 2 machines are present: workerpool1-0 did not report",
     ),
     Row(
         "G01",
         "fail",
         {"replicas.count": 2, "replicas.names": [NAMES[0], NAMES[0]]},
         TWO,
-        "1 of 2 machines are there",
+        "1 of 2 machines are present",
     ),
     Row("G01", "unknown", NOBODY, {**CPU, "replicas": {"count": 2}}, "does not run in a job"),
     Row("G02", "pass", SUMS, TWO, "all-reduce results of 2 processes on 2 machines are exact"),
@@ -85,7 +85,7 @@ OF_REPLICAS = [
     Row("G04", "pass", ONE_LINK, FOUR, "carries 500 MB/s or more"),
     Row("G04", "unknown", {"replicas.links_mb_s": None}, FOUR, "did not finish (see G02)"),
     Row("G04", "skip", {"replicas.links_mb_s": {}}, TWO, "among three or more"),
-    Row("G07", "pass", SHARED, TWO, "/gcs/b/out: this machine reads what each of 2 wrote"),
+    Row("G07", "pass", SHARED, TWO, "/gcs/b/out: this machine can read what each of the 2 wrote"),
     Row("G07", "fail", UNSHARED, TWO, "cannot read what workerpool1-0 wrote"),
     Row("G07", "skip", {**SHARED, "replicas.shared_path": None}, TWO, "neither `paths.check"),
     Row("G06", "pass", SAME, TWO, "environment, driver and GPUs are the same"),
@@ -94,6 +94,6 @@ OF_REPLICAS = [
     Row("G08", "pass", CLOCKS, TWO, "clocks differ by 0.02 s; /dev/shm is 2 GiB or more"),
     Row("G08", "fail", {**CLOCKS, "replicas.clock_spread_s": 3.5}, TWO, "differ by 3.5 s"),
     Row("G08", "pass", SMALL, TWO, "/dev/shm is 64 MiB or more"),
-    Row("G08", "fail", SMALL, LARGE_SHM, "/dev/shm of workerpool1-0 is smaller than 1 GiB"),
+    Row("G08", "fail", SMALL, LARGE_SHM, "/dev/shm on workerpool1-0 is smaller than 1 GiB"),
     Row("G08", "unknown", {**CLOCKS, "replicas.clock_spread_s": None}, TWO, "not every machine"),
 ]

@@ -252,7 +252,10 @@ def test_a_wheel_whose_record_never_fitted_is_a_warning(environment: Environment
     (environment.root / "installed.json").write_text(json.dumps(note))
     code, status, message = verdict(environment)
     assert (code, status) == (0, "warn")
-    assert "RECORD when installed: alpha: alpha/__init__.py has 19 bytes, expected 10" in message
+    assert (
+        "RECORD even when they were installed: alpha: alpha/__init__.py has 19 bytes, expected 10"
+        in message
+    )
 
 
 def test_a_file_that_conda_made_anew_is_none_that_was_changed(environment: Environment) -> None:

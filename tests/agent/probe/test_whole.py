@@ -313,8 +313,8 @@ def test_what_condas_locked_files_brought_is_compared_with_what_they_brought(
     ]
     assert (
         checks(report)["P02"]["message"]
-        == "all 1 locked packages have the locked version; 1 more conda packages match "
-        "their locked files"
+        == "all 1 locked packages are installed at their locked versions; 1 more conda "
+        "packages match their locked files"
     )
     assert report["packages"]["locked"] == 1
     identity = report["digests"]["identity"]

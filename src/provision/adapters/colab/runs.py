@@ -54,7 +54,7 @@ def perform(
             runtimes = ColabCli.from_environment(environment, folder)
             release_runtime(session, runtimes, progress)
         case _:
-            raise AssertionError(f"unexpected effect for Colab: {effect!r}")
+            raise AssertionError(f"internal error: unexpected effect for Colab: {effect!r}")
 
 
 class RuntimeService(Protocol):

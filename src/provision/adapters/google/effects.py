@@ -54,4 +54,4 @@ def perform(
             report = await_report(effect, client, progress, clock)
             files.write(effect.report, report, 0o600)
         case _:
-            raise AssertionError(f"unexpected effect for Google Cloud: {effect!r}")
+            raise AssertionError(f"internal error: unexpected effect for Google Cloud: {effect!r}")

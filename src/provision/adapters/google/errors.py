@@ -78,7 +78,7 @@ def classify_error(error: ServiceError, project: str = "PROJECT") -> CloudFailur
     for pattern in ERROR_PATTERNS:
         if (groups := _match_pattern(pattern, error)) is not None:
             return _failure_from_pattern(pattern, error, groups, project)
-    raise AssertionError("the error does not match any pattern")
+    raise AssertionError("the error does not match any known pattern")
 
 
 def _match_pattern(pattern: ErrorPattern, error: ServiceError) -> Mapping[str, str] | None:

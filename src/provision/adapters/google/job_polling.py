@@ -171,7 +171,7 @@ class _ReportFollower(JobFollower):
         if content is None:
             raise ReportUnavailable(
                 "the target was not verified",
-                why=f"the report of {name} is missing, although the job lists it",
+                why=f"the job lists the report {name}, but the report is missing",
                 hint=_FOREIGN_HINT,
             )
         document = parse_message(content, len(content))
@@ -202,13 +202,13 @@ class _ReportFollower(JobFollower):
             text = str(status.get("e", ""))
             if status.get("s") == "error" and not text.startswith("the replica "):
                 why = f"{name}, in the phase {line_of(str(status.get('p', '')))}: {line_of(text)}"
-                return DeviceFailed("a machine of the job could not be set up", why=why)
+                return DeviceFailed("one of the job's machines could not be set up", why=why)
         silent = [name for name, status in statuses.items() if status.get("s") != "done"]
         why = f"the job ended as {state.lower()}; no report from {', '.join(silent)}"
         if text := line_of(message.partition("\n")[0]):
             why += f"\n{text}"
         return ReportUnavailable(
-            "not every machine of the job wrote its report",
+            "not every machine in the job wrote its report",
             why=why,
             hint="look at the job's logs in Cloud Logging; if its account cannot write to the "
             "bucket, grant it roles/storage.objectUser on the bucket",

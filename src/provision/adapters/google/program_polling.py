@@ -157,7 +157,7 @@ class _ProgramFollower(JobFollower):
         if state == "CANCELLED":
             return ProgramNotFinished(
                 "the program did not finish",
-                why="the custom job was cancelled, and not by this command",
+                why="the custom job was cancelled, but not by this command",
                 hint="run the same command again to start a new job",
             )
         for name, status in statuses.items():

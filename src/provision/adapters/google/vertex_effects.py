@@ -70,7 +70,7 @@ def perform(
         case DeleteExecution(name, lineage):
             _delete_own(name, lineage, vertex.get(name), vertex, progress)
         case _:
-            raise AssertionError(f"unexpected effect for Vertex AI: {effect!r}")
+            raise AssertionError(f"internal error: unexpected effect for Vertex AI: {effect!r}")
 
 
 def _create_template(effect: CreateTemplate, vertex: VertexApi, progress: ProgressCallback) -> None:

@@ -106,7 +106,7 @@ def _download_error(file: SourceDistribution, error: Exception) -> ExternalError
 
 def _refused_error(file: SourceDistribution, why: str) -> LockError:
     return LockError(
-        f"{file.name} was not downloaded",
+        f"{file.name} could not be downloaded",
         why=why,
         hint="choose a different version, such as one that has a wheel",
     )

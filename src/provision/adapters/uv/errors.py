@@ -73,7 +73,9 @@ def python_not_found_error(search: PythonSearchResult) -> ExternalError:
     listed = ", ".join(f"{python.version} ({python.path})" for python in search.installed) or "none"
     hint = f"install Python {search.requested}, or change `python` in the spec"
     return ExternalError(
-        f"there is no Python {search.requested} on this machine", why=f"found: {listed}", hint=hint
+        f"there is no Python {search.requested} on this machine",
+        why=f"the versions found are {listed}",
+        hint=hint,
     )
 
 

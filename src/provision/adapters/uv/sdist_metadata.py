@@ -195,7 +195,9 @@ def _read_tar(path: Path) -> Iterator[tuple[str, str]]:
         for member in archive:
             unpacked += member.size
             if unpacked > _UNPACKED_LIMIT:
-                raise tarfile.TarError(f"it unpacks to more than {_UNPACKED_LIMIT >> 30} GiB")
+                raise tarfile.TarError(
+                    f"the archive unpacks to more than {_UNPACKED_LIMIT >> 30} GiB"
+                )
             if (
                 (name := _metadata_file_name(member.name))
                 and member.isfile()

@@ -110,7 +110,7 @@ def clone_code(clone: CodeClone, parent: Path, variables: Mapping[str, str]) -> 
         raise CodeError(str(error) or "git failed without a message") from None
     manifest = CodeManifest(files, clone.commit)
     if manifest.digest != clone.digest:
-        raise CodeError(f"commit {clone.commit[:12]} does not have the files of this notebook")
+        raise CodeError(f"commit {clone.commit[:12]} does not contain this notebook's files")
     return unpack_code(pack_code(manifest, contents), clone.digest, parent)
 
 

@@ -34,7 +34,7 @@ def write_object(address: str, content: bytes) -> None:
         with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:
             answer.read()
     except urllib.error.HTTPError as error:
-        raise BucketError(f"HTTP {error.code} {error.reason}") from None
+        raise BucketError(f"the server returned HTTP {error.code} {error.reason}") from None
     except (OSError, ValueError) as error:
         raise BucketError(str(getattr(error, "reason", error))) from None
 

@@ -219,7 +219,7 @@ def _undo_broken_kernel(session: Session, kernel_error: str) -> StageError:
     """Restore the packages if this run has changed them; return the error to raise."""
     if session.run_state.alive and not session.installed_now:
         return StageError(
-            f"a new kernel would not start: {kernel_error}",
+            f"could not start a new kernel: {kernel_error}",
             "this run changed nothing, and a new kernel could start after the cell had "
             "installed its packages, so something else has changed since then",
             "do not restart this kernel before this is fixed; provision_cell.rollback(FOLDER) "

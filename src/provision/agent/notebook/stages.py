@@ -162,7 +162,7 @@ def _to_stage_error(session: Session, error: BaseException) -> StageError:
         )
     if isinstance(error, OSError):
         return StageError(
-            f"cannot read or write a file in stage {session.stage}",
+            f"failed to read or write a file during stage {session.stage}",
             _describe(error),
             "free some disk space, make the folder writable, or set PROVISION_CELL_BASE to a "
             "different folder",

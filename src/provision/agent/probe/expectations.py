@@ -214,7 +214,7 @@ def load_expectations(path: Path) -> Expectations:
     except OSError as error:
         raise ProbeError(f"cannot read the expectations {path}: {error.strerror}") from None
     except (ValueError, RecursionError):
-        raise ProbeError(f"the expectations {path} are not valid JSON; create them again") from None
+        raise ProbeError(f"the expectations file {path} is not valid JSON; recreate it") from None
     expected = parse_expectations(document, str(path))
     # The prefix is unknown on a machine to which the probe was copied: it is that of its Python.
     return expected if expected.python_prefix else replace(expected, python_prefix=sys.prefix)

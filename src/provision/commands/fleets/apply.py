@@ -140,7 +140,7 @@ class _ApplyWork:
         plans = plan_target(target, locked, earlier, self.options, self.system, progress)
         if _steps(plans.plan) != _steps(self.planned.plan):
             raise Refused(
-                f"the plan of {target.label} has changed since it was confirmed",
+                f"the plan for {target.label} has changed since it was confirmed",
                 why=f"it is now: {plans.plan.summary()}",
                 hint="run the command again to review the new plan",
             )

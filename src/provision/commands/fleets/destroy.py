@@ -119,7 +119,7 @@ def _destroy(removal: TargetRemoval, executor: Executor, *, force: bool) -> tupl
     actions = tuple(plan_removals(removal.address, executor.ledger, removal.folder))
     if [action.title for action in actions] != [action.title for action in removal.actions]:
         raise Refused(
-            f"what {removal.label} has was changed by another run",
+            f"the resources of {removal.label} were changed by another run",
             hint="run the command again to review the removals",
         )
     return tuple(destroy_target(removal.address, actions, executor, force=force))

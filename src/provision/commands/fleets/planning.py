@@ -135,7 +135,8 @@ def refuse_several_sandboxes(fleet: Fleet) -> None:
     folders = sorted({str(spec.path.parent) for spec in fleet.specs})
     if len(folders) > 1:
         raise UsageError(
-            f"the specs in {fleet.path} are in several folders, and a sandbox belongs to one",
+            f"the specs in {fleet.path} are in several folders, but a sandbox belongs to a "
+            "single folder",
             why=f"folders with specs: {', '.join(folders)}",
             hint="run the command for one folder at a time",
         )

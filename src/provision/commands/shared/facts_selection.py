@@ -33,7 +33,7 @@ def select_facts(path: Path, reader: Reader, configured_by: Reader | None = None
     if not reader.exists(folder / COMPILED_NAME):
         raise UsageError(
             f"{pin.position}: the facts {pin.sha256[:12]} are not on this machine",
-            why=f"only `provision facts fetch` reads them from {pin.label}",
+            why=f"only `provision facts fetch` fetches them from {pin.label}",
             hint="run `provision facts fetch`",
         )
     tables_in_use.set(folder)

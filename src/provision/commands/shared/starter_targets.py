@@ -116,7 +116,7 @@ def _parse_gpu(text: str, facts: Facts) -> Gpu:
         gpu = Gpu.model_validate(text)
     except ValidationError as error:
         raise UsageError(
-            f"--gpu {shlex.quote(text)} is not a GPU",
+            f"--gpu {shlex.quote(text)}: not a known GPU",
             why=_explain_gpu_error(text, error),
             hint="use a value such as L4 or A100-80GB:2, or none for CPU only",
         ) from None

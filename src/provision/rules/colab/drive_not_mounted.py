@@ -69,8 +69,8 @@ def _check(context: LintContext) -> Findings:
                 severity=None if is_driven or is_outside or route[0] == "env" else Severity.INFO,
                 why=why,
                 help=(
-                    "set `paths: {data: drive:/FOLDER}`, which makes the cell mount Drive, or use "
-                    "a folder below /content and copy the results you want to keep"
+                    "set `paths: {data: drive:/FOLDER}`, which makes the cell mount Drive, or "
+                    "use a folder under /content and copy the results you want to keep"
                 ),
                 related=related_at(target.route, "target defined here"),
             )

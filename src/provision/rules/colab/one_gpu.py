@@ -35,7 +35,7 @@ def _check(context: LintContext) -> Findings:
             f"target {target.name}: {gpu.count} GPUs are requested, but a Colab runtime has only "
             "one",
             gpu_location(target),
-            why="Colab does not offer runtimes with several GPUs.",
+            why="Colab does not offer runtimes with more than one GPU.",
             help=f"set `gpu: {name}` on target `{target.name}`, or use a Workbench target for "
             f"{gpu}",
             fix=set_gpu_fix(context, target, name),

@@ -36,7 +36,7 @@ def _check(context: LintContext) -> Findings:
             + (f", about {min(rates)} per hour" if rates else ""),
             gpu_location(target),
             why=(
-                f"The only GPU in the free tier is {free}; with a free account, the runtime "
+                f"The only GPU in the free tier is the {free}; with a free account, the runtime "
                 f"starts without the {card.name}."
             ),
             help=(

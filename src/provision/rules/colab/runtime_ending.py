@@ -59,8 +59,8 @@ def _check(context: LintContext) -> Findings:
             )
         when = "may have been removed around" if end <= today else "is offered until about"
         yield RULE.diagnostic(
-            f"target {target.name}: Colab runtime {fields.runtime} {when} {end:%Y-%m} "
-            f"(as of {today})",
+            f"target `{target.name}`: Colab runtime {fields.runtime} {when} {end:%Y-%m} (as of "
+            f"{today})",
             target.route_to("runtime"),
             why=(
                 "Colab offers each runtime version for about a year. After that, the notebook "

@@ -51,8 +51,8 @@ def _check(context: LintContext) -> Findings:
             requirement.route,
             evidence=driver.evidence,
             why=(
-                "The driver cannot be changed on its own, so the verification on the device "
-                "would fail."
+                "The image contains the driver, which cannot be changed separately, so "
+                "verification on the device would fail."
             ),
             help=help_text,
             related=related_at(driver.route, f"has driver {driver.value}"),

@@ -31,7 +31,8 @@ def _check(context: LintContext) -> Findings:
             ("cuda_toolkit",),
             at=RoutePart.KEY,
             why="Wheels include the CUDA libraries they need, so nvcc would not be used.",
-            help="remove `cuda_toolkit`, or write a package to build as `{name: ..., build: true}`",
+            help="remove `cuda_toolkit`, or list the package to be built from source as "
+            "`{name: ..., build: true}`",
         )
 
 

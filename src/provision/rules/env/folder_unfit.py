@@ -67,7 +67,7 @@ def _find_problem(
 ) -> tuple[Severity | None, str] | None:
     is_workbench = isinstance(target.target, WorkbenchTarget)
     if is_in_memory(path):
-        return None, "is in memory and uses RAM"
+        return None, "is kept in memory and uses RAM"
     if is_within(path, COLAB_HOME) and (is_workbench or isinstance(target.target, LocalTarget)):
         return None, "exists only on Colab"
     if not is_workbench or is_within(path, WORKBENCH_HOME):

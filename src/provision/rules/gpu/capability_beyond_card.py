@@ -46,7 +46,7 @@ def _check(context: LintContext) -> Findings:
             f"compute capability {card.cc}",
             requirement.route,
             evidence=card.evidence,
-            why="The verification on that machine would fail.",
+            why="Verification would fail on the target's machine.",
             help=f"relax the requirement, or use a different GPU{example}",
             related=related_gpu(target),
         )

@@ -36,7 +36,7 @@ def _check(context: LintContext) -> Findings:
             f"{required.text} of free disk space is required, but {disk.provider} has {disk_gb} GB",
             required.route,
             evidence=disk.evidence,
-            why="The verification on that machine would fail.",
+            why="Verification on that machine would fail.",
             help=help_text,
             related=related_if_written(context, disk.route, "determines this target's disk size"),
         )

@@ -136,7 +136,7 @@ def _memory_savings(
     gentle = [saving for saving in enough if "method" not in saving.change]
     sharded = [saving for saving in enough if "strategy" in saving.change]
     named = [
-        f"set {_format_change(saving)} ({format_size(saving.total)} instead of "
+        f"set {_format_change(saving)} ({format_size(saving.total)} in total instead of "
         f"{format_size(saving.total + saving.saved_bytes)})"
         for saving in (*gentle[:1], *sharded, *savings[:1])
     ]

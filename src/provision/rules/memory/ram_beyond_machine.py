@@ -47,7 +47,7 @@ def _check(context: LintContext) -> Findings:
             f"{required.text} of RAM is required, but {ram.provider} has {format_size(ram.bytes)}",
             required.route,
             evidence=ram.evidence,
-            why="The verification on that machine would fail.",
+            why="Verification on that machine would fail.",
             help=help_text,
             related=related_if_written(context, ram.route, "machine requested here"),
             fix=fix,

@@ -31,8 +31,8 @@ def _check(context: LintContext) -> Findings:
             f"{available}",
             required.route,
             evidence=shm.evidence,
-            why="The verification would fail on the device, and DataLoader workers die with a bus "
-            "error if their batches do not fit.",
+            why="Verification would fail on the device, and DataLoader workers would die with "
+            "a bus error if their batches do not fit.",
             help=f"require at most {available}, or use a machine with more RAM",
             related=related_if_written(context, shm.route, "machine requested here"),
         )

@@ -42,7 +42,7 @@ def _check(context: LintContext) -> Findings:
             f"{required.text} of GPU memory is required, but {vram.provider} has {available}",
             required.route,
             evidence=vram.evidence,
-            why="The verification on that machine would fail.",
+            why="Verification on that machine would fail.",
             help=help_text,
             related=related_at(vram.route, "GPU requested here"),
         )

@@ -54,7 +54,7 @@ def _check(context: LintContext) -> Findings:
         missing = [name for name in known.packages if name not in versions]
         if not missing:
             continue
-        names = ", ".join(missing)
+        names = _join_and(missing)
         yield RULE.diagnostic(
             f"{package.key} {versions[package.key]} is built from source, and its build needs "
             f"{names}",
@@ -87,7 +87,7 @@ def _unresolved_findings(context: LintContext) -> Findings:
             and not is_known_dependency(context, name)
         ]
         if missing:
-            names = ", ".join(missing)
+            names = _join_and(missing)
             yield RULE.diagnostic(
                 f"the build of {package.key} needs {names}, which `packages` does not list",
                 route,
@@ -95,7 +95,8 @@ def _unresolved_findings(context: LintContext) -> Findings:
                 evidence=known.evidence,
                 why=(
                     "The package is built inside the environment, which contains only the "
-                    f"locked packages. Another package may already require {names}."
+                    "locked packages. Ignore this warning if another package already requires "
+                    f"{names}."
                 ),
                 help=f"add {names} to `packages`",
                 fix=unsafe_fix(
@@ -106,6 +107,12 @@ def _unresolved_findings(context: LintContext) -> Findings:
 
 
 _SPEC = 'gpu: L4\ncuda: "12.8"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: [torch==2.8.0, '
+
+
+def _join_and(names: list[str]) -> str:
+    *most, last = names
+    return f"{', '.join(most)} and {last}" if most else last
+
 
 RULE = Rule(
     id="PKG026",

@@ -34,7 +34,8 @@ def _check(context: LintContext) -> Findings:
         edits = (Replace(RouteLocation((*route, "index")), yaml_scalar(meant)),) if meant else ()
         listed = f"defined: {', '.join(defined)}" if defined else "no index is defined"
         yield RULE.diagnostic(
-            f"{package.key} is bound to the index {package.index}, which is not defined ({listed})",
+            f"{package.key} is bound to the index `{package.index}`, which is not defined "
+            f"({listed})",
             (*route, "index"),
             why=(
                 "A package is looked up only on the index it is bound to, and this index has no "

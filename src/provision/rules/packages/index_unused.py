@@ -28,7 +28,7 @@ def _check(context: LintContext) -> Findings:
     for name in context.spec.indexes:
         if name not in used and name != "pypi":
             yield RULE.diagnostic(
-                f"no package is bound to the index {name}",
+                f"no package is bound to the index `{name}`",
                 ("indexes", name),
                 at=RoutePart.KEY,
                 why=(

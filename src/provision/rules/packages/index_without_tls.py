@@ -31,7 +31,7 @@ def _check(context: LintContext) -> Findings:
         route = ("indexes", name, "url")
         better = index.url.replace("http://", "https://", 1)
         yield RULE.diagnostic(
-            f"index {name} ({url_host(index.url)}) is queried without encryption",
+            f"index `{name}` ({url_host(index.url)}) is queried without encryption",
             route,
             why=(
                 "Anybody on the network path can serve different files, and the lock records the "

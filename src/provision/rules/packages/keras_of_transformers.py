@@ -54,7 +54,7 @@ def _check(context: LintContext) -> Findings:
             return  # tf-keras-missing reports it
         yield RULE.diagnostic(
             f"{transformers.description} requires tf-keras, because {tensorflow.description} "
-            "brings Keras 3",
+            "comes with Keras 3",
             transformers.route,
             why='Importing a model fails with "Your currently installed version of Keras is Keras '
             '3, but this is not yet supported in Transformers".',
@@ -64,8 +64,8 @@ def _check(context: LintContext) -> Findings:
         )
     elif not tensorflow.may_be("2.13"):
         yield RULE.diagnostic(
-            f"{transformers.description} uses names that the Keras of {tensorflow.description} "
-            "does not have",
+            f"{transformers.description} uses names that the Keras version used by "
+            f"{tensorflow.description} does not have",
             tensorflow.route,
             why="Training fails with \"module 'keras.utils' has no attribute "
             "'unpack_x_y_sample_weight'\".",

@@ -37,7 +37,8 @@ def _check(context: LintContext) -> Findings:
             f"{package.key} is {replaced.what}; the package you need is {replaced.instead}",
             route,
             severity=Severity.ERROR if replaced.kind in ("stub", "hostile") else Severity.WARNING,
-            why="Packages with this name are empty, unmaintained, unrelated or malicious.",
+            why="Names like this are easily mistaken for the right one; the packages behind "
+            "them are empty, unmaintained, unrelated or malicious.",
             help=f"use {replaced.instead}",
             fix=_fix(context, route, package, replaced),
         )

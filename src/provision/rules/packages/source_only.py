@@ -68,7 +68,7 @@ def _check(context: LintContext) -> Findings:
             severity=severity,
             why=f"Building it needs {', '.join(known.needs)}"
             + (f"; {known.note}." if known.note else "."),
-            help="set `build: true`, or bind the package to an index that has wheels for it",
+            help="set `build: true`, or pin the package to an index that has wheels for it",
             fix=unsafe_fix("allow building it", _allow_build_edit(context, route, package)),
         )
 

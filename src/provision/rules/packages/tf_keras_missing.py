@@ -79,13 +79,13 @@ def _check(context: LintContext) -> Findings:
     if context.spec.env:
         edit = Insert(("env",), "USE_TF", '"0"')
     yield RULE.diagnostic(
-        f"Trainer in {transformers.description} cannot be imported next to "
+        f"Trainer in {transformers.description} cannot be imported alongside "
         f"{tensorflow.description} without tf-keras",
         transformers.route,
         severity=None if is_certain else Severity.WARNING,
         why=(
-            "TensorFlow 2.16 and newer have Keras 3. transformers 4 refuses it when Trainer is "
-            "imported, also if the program uses torch alone."
+            "TensorFlow 2.16 and newer come with Keras 3, which transformers 4 rejects when "
+            "Trainer is imported, even if the program uses only torch."
         ),
         help="set USE_TF=0 under `env`, or add tf-keras if the program uses TensorFlow models",
         related=related_line(tensorflow),

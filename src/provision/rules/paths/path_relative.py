@@ -57,9 +57,9 @@ def _check(context: LintContext) -> Findings:
 
 def _drive_finding(route: Route, path: str) -> Diagnostic:
     return RULE.diagnostic(
-        f"paths.{route[-1]} is {path}, which is not a folder of Google Drive",
+        f"paths.{route[-1]} is {path}, which is not a Google Drive folder",
         route,
-        why="A folder is named from the root of My Drive, without `..`.",
+        why="The path must be relative to the root of My Drive and must not contain `..`.",
         help="use drive:/FOLDER, such as drive:/data",
     )
 

@@ -111,7 +111,7 @@ def _model_argument_finding() -> Diagnostic:
 
 
 _OF_THE_MODEL = "attn_implementation"
-WHY = "TrainingArguments accepts no other names. Arguments of a subclass belong in the program."
+WHY = "TrainingArguments rejects unknown arguments. Arguments of a subclass belong in the program."
 
 
 RULE = Rule(

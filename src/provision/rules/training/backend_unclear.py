@@ -42,7 +42,7 @@ def _check(context: LintContext) -> Findings:
                 f"{spec.framework()}",
                 backend,
                 severity=Severity.WARNING,
-                why="Only Keras has different backends.",
+                why="Only Keras has a choice of backends.",
                 help="remove `backend`, or set `framework: keras`",
             )
     elif variable is not None and variable not in BACKENDS:

@@ -46,7 +46,7 @@ def _check(context: LintContext) -> Findings:
             continue
         if training.launcher in ("torchrun", "accelerate"):
             yield RULE.diagnostic(
-                f"`launcher: {training.launcher}` starts one process for each of {gpu.count} "
+                f"`launcher: {training.launcher}` starts one process for each of the {gpu.count} "
                 "GPUs, but `strategy` is `none`",
                 ("training", "launcher"),
                 severity=Severity.INFO,

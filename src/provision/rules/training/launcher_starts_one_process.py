@@ -31,8 +31,8 @@ def _check(context: LintContext) -> Findings:
     if starts_processes(context) or context.resolved is not None:
         return
     yield RULE.diagnostic(
-        f"`launcher: python` starts a single process, but `strategy: {training.strategy}` needs "
-        f"one process for each of {several[0].gpu.count} GPUs",
+        f"`launcher: python` starts a single process, but `strategy: {training.strategy}` "
+        f"needs one process for each of the {several[0].gpu.count} GPUs",
         ("training", "launcher"),
         why="A single process uses only one GPU, or falls back to DataParallel.",
         help="set `launcher: torchrun` or `launcher: accelerate`",

@@ -61,7 +61,7 @@ def _check(context: LintContext) -> Findings:
                 f"`method: {method}` needs {name}, which is not {context.package_list}",
                 ("training", "method"),
                 severity=None if context.resolved else Severity.WARNING,
-                why="It is not a dependency of transformers or of another listed package.",
+                why="It is not a dependency of transformers or of any other listed package.",
                 help=f"add {name} to `packages`",
                 fix=add_package_fix(name, ""),
             )

@@ -45,7 +45,7 @@ def _check(context: LintContext) -> Findings:
             f"the size of {model.id} is unknown",
             ("training", "model", "id"),
             severity=Severity.UNKNOWN,
-            why="The memory that training needs cannot be estimated.",
+            why="Without the size, the memory that training needs cannot be estimated.",
             help="set `parameters`, `hidden_size` and `layers` under `training.model`"
             + (f"; known models: {names}" if names else ""),
         )

@@ -32,7 +32,7 @@ def _check(context: LintContext) -> Findings:
         if not _BY_DIGEST.fullmatch(job.image):
             name = job.image.partition("@")[0]
             yield RULE.diagnostic(
-                f"the image {json_quote(job.image)} is not named by its digest",
+                f"the image {json_quote(job.image)} is not pinned to a digest",
                 target.route_to("image"),
                 why="A tag can point at a different image later.",
                 help="write NAME@sha256:DIGEST; `docker buildx imagetools inspect "

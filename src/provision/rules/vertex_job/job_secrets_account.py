@@ -26,7 +26,7 @@ def _check(context: LintContext) -> Findings:
     for target, job in context.targets_of(VertexJobTarget):
         for name in context.spec.secrets if job.service_account is None else ():
             yield RULE.diagnostic(
-                f"target `{target.name}` has no `service_account`, so that it cannot read {name}",
+                f"target `{target.name}` has no `service_account`, so it cannot read {name}",
                 target.secret_route(name),
                 why="The default identity of a job cannot read Secret Manager.",
                 help="set `service_account` to an account with roles/secretmanager.secretAccessor",

@@ -61,8 +61,8 @@ def _check(context: LintContext) -> Findings:
                 severity=Severity.INFO,
                 why="Only Jupyter kernel activity counts as use; CPU or GPU load does not.",
                 help=(
-                    "set `idle_shutdown` longer than the longest run, or remove it and limit "
-                    "the cost with `max_lifetime`"
+                    "set `idle_shutdown` to a duration longer than the longest run, or remove "
+                    "it and limit the cost with `max_lifetime`"
                 ),
                 related=related_at(("training", "launcher"), "launcher set here"),
             )

@@ -36,7 +36,7 @@ KEY, VALUE = (
 
 
 def _check(context: LintContext) -> Findings:
-    rejected = "Google Cloud rejects the instance."
+    rejected = "Google Cloud rejects the request that creates the instance."
     for target, fields in context.targets_of(WorkbenchTarget):
         for key, value in fields.labels.items():
             route = target.route_to("labels", key)
@@ -85,7 +85,7 @@ def _to_latin(text: str) -> str:
 
 def _valid_label(text: str) -> str:
     label = re.sub(r"[^\w-]+", "-", text.lower())
-    return f"use {label[:LONGEST]}"
+    return f"use `{label[:LONGEST]}`"
 
 
 RULE = Rule(

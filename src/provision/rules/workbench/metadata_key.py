@@ -50,7 +50,7 @@ _OWNED = {
 
 
 def _check(context: LintContext) -> Findings:
-    rejected = "Google Cloud rejects the instance."
+    rejected = "Google Cloud rejects the request that creates the instance."
     for target, fields in context.targets_of(WorkbenchTarget):
         metadata = fields.metadata
         for key in metadata:
@@ -83,7 +83,7 @@ def _check(context: LintContext) -> Findings:
                 f"{ALL_BYTES // 1024} KiB",
                 target.route_to("metadata"),
                 why=rejected,
-                help="store large values in the bucket, and set their paths here",
+                help="store large values in the bucket, and put only their paths in the metadata",
             )
 
 

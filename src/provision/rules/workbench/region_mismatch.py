@@ -58,7 +58,9 @@ def _check(context: LintContext) -> Findings:
                 continue
             zones = format_list(fields.zones[index] for index in elsewhere)
             message = f"the {what} is in {region}, but some zones are not: {zones}"
-            help_text = f"use only zones in {region}, or a {what} in {regions[elsewhere[0]]}"
+            help_text = f"use only zones in {region}"
+            if len(set(regions.values())) == 1:
+                help_text += f", or a {what} in {regions[elsewhere[0]]}"
             if not match:
                 listed = format_list(dict.fromkeys(regions.values()))
                 message = f"a subnet is in one region, but the zones are in several: {listed}"

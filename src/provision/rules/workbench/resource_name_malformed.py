@@ -32,7 +32,7 @@ NAME_PATTERNS = {
     "project": (
         _PROJECT,
         (
-            "the project ID, not its name or number: 6 to 30 lowercase letters, digits and "
+            "the project ID, not the project name or number: 6 to 30 lowercase letters, digits and "
             "hyphens, starting with a letter and not ending with a hyphen"
         ),
     ),

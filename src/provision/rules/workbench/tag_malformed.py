@@ -38,8 +38,9 @@ def _check(context: LintContext) -> Findings:
             yield RULE.diagnostic(
                 f"{json_quote(tag)} is not a valid network tag",
                 target.route_to("tags", index),
-                why="Google Cloud rejects the instance.",
-                help=f"use {proposed}"
+                why="A tag consists of lowercase letters, digits and hyphens; Google Cloud "
+                "rejects the request that creates the instance.",
+                help=f"use `{proposed}`"
                 if re.fullmatch(RESOURCE_NAME_PATTERN, proposed)
                 else "use lowercase letters, digits and hyphens, starting with a letter",
             )

@@ -149,7 +149,7 @@ class ColabEnterpriseDriver(Driver[TemplateObservation]):
         if TemplateRecord.find(ledger.state, context.address) is None:
             raise Refused(
                 f"no runtime template is recorded for {context.address}",
-                hint=f"create it with `{context.command('apply')}`",
+                hint=f"create one with `{context.command('apply')}`",
             )
 
     def verify(

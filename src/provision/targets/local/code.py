@@ -74,8 +74,8 @@ def plan_code_removal(address: str, record: Mapping[str, Any], folder: Path) -> 
     own = parent.relative_to(folder).as_posix()
     if list(record.get("paths", ())) != [own]:
         raise Refused(
-            f"the state lists code of {address} in a folder that provision does not create",
-            why=f"{', '.join(map(str, record.get('paths', ())))} is not {own}",
+            f"the state lists a code folder for {address} that provision does not create",
+            why=f"the state lists {', '.join(map(str, record.get('paths', ())))}; expected {own}",
             hint=FOREIGN_RECORD_HINT,
         )
     title, reason = str(record.get("title", CodeRecord.part)), "destroy was requested"

@@ -94,7 +94,7 @@ def start_job(
     why = "\n".join(attempts)
     if last is not None and len(attempts) == 1:
         hint, why = last.hint, f"{why}\n{last.why}"
-    raise NoRegionLeft("no region took the job", why=why, hint=hint)
+    raise NoRegionLeft("no region accepted the job", why=why, hint=hint)
 
 
 def _plan_job(

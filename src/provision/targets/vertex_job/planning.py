@@ -103,7 +103,7 @@ def cancel_job(record: JobRecord) -> CancelJob:
     if not record.nonce or not record.lineage:
         raise Refused(
             "refusing to cancel a custom job",
-            why="the state lists a job without the label by which provision finds it",
+            why="the state lists a job that lacks the label provision uses to identify its jobs",
             hint=FOREIGN_RECORD_HINT,
         )
     return CancelJob(record.parent, record.nonce, record.lineage)

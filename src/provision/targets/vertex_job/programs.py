@@ -62,8 +62,9 @@ def start_program(
     running = find_running_program(context, journal.state)
     if running is not None:
         raise Refused(
-            f"a program of {context.address} is running already, in {running.title}",
-            hint=f"follow it: {context.command('attach')}; end it: {context.command('destroy')}",
+            f"a program is already running for {context.address}, in {running.title}",
+            hint=f"follow it with {context.command('attach')}, or end it with "
+            f"{context.command('destroy')}",
         )
     _require_script(context, argv)
     program = _build_program(context, argv, monitor)
@@ -278,25 +279,25 @@ def _require_script(context: TargetContext, argv: tuple[str, ...]) -> None:
         return
     if context.code is None:
         raise Refused(
-            f"{script} is not on the machines of the job",
+            f"{script} is not on the job's machines",
             why="the spec declares no `code`",
-            hint="add `code: .` to the spec: the tracked files of its folder",
+            hint="add `code: .` to the spec to include the tracked files in its folder",
         )
     path = str(PurePath(script))
     if path not in {file.path for file in context.code.manifest.files}:
         raise Refused(
             f"{script} is not part of the code of {context.address}",
-            why=f"the program starts in the folder of the code, {context.code.folder}, which has "
-            "no such file that git tracks",
-            hint="add it with `git add`, or give its path in this folder",
+            why=f"the program starts in the code folder, {context.code.folder}, where git "
+            "tracks no such file",
+            hint="add it with `git add`, or give its path relative to this folder",
         )
 
 
 def describe_program(context: TargetContext, record: JobRecord) -> str:
     """Return the notice about a program that keeps running."""
     return (
-        f"{record.title} keeps running and costs money; follow it: {context.command('attach')}; "
-        f"end it: {context.command('destroy')}"
+        f"{record.title} keeps running and costs money; follow it with "
+        f"{context.command('attach')}, or end it with {context.command('destroy')}"
     )
 
 
@@ -310,7 +311,7 @@ def read_ranks(text: str, target: VertexJobTarget) -> tuple[int, ...] | None:
         return None
     if not text.isdecimal() or int(text) >= target.replicas:
         raise Refused(
-            f"--rank {text}: there is no machine of this rank",
+            f"--rank {text}: there is no machine with this rank",
             hint=f"use a number from 0 to {target.replicas - 1}, or all",
         )
     return (int(text),)

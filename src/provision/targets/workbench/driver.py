@@ -269,7 +269,7 @@ class WorkbenchDriver(Driver[WorkbenchObservation]):
         if not observed.exists:
             raise Refused(
                 f"there is no instance for {context.address}",
-                hint=f"create it with `{context.command('apply')}`",
+                hint=f"create one with `{context.command('apply')}`",
             )
         action = plan_rerun(context, observed, journal.system.token())
         journal.perform(self, action)

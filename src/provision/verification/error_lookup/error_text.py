@@ -99,7 +99,8 @@ def _notebook_outputs(text: str, name: str) -> Iterator[str]:
         raise ExternalError(
             f"{name} is not a valid notebook",
             why="it is not valid JSON with a list of cells",
-            hint="save the notebook again, or copy the error message into a text file",
+            hint="save the notebook again, or copy the error message into a text file, and "
+            "pass that file",
         ) from None
     for output in outputs:
         if isinstance(output, dict):

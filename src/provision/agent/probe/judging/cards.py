@@ -311,11 +311,12 @@ def _diagnosis(given: JudgeInput) -> Judgement:
             [],
             failed,
             "NVIDIA's diagnostics found a fault",
-            "follow the advice in its message; if the fault persists, use another machine",
+            "follow the advice in the message from dcgmi; if the fault persists, use another "
+            "machine",
         )
     return passes(
         f"dcgmi diag -r {level}: {given['dcgm.passed']} tests passed",
-        "no failed test",
+        "no failed tests",
         "none",
     )
 

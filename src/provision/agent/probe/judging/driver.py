@@ -122,7 +122,7 @@ def _version(given: JudgeInput) -> Judgement:
             f"driver {observed} does not satisfy {unfit}",
             unfit,
             observed,
-            "the image has a different driver",
+            "the image comes with a different driver than expected",
             fix,
         )
     flavour = given.expected.flavour

@@ -28,8 +28,9 @@ def _paths(given: JudgeInput) -> Judgement:
             f"{format_list(full)}: Google Drive is full",
             "writable",
             states,
-            "the storage of the account is used up, and what is written does not reach Drive",
-            "delete files in Drive and empty its trash, or set `paths` to a folder on the disk",
+            "the account's storage is used up, and new data is not saved to Drive",
+            "delete files in Drive and empty its trash, or set `paths` to a folder on the "
+            "local disk",
         )
     if not wrong:
         kinds = {name: given.get(f"path.{name}.filesystem") or "" for name in given.expected.paths}
@@ -102,7 +103,9 @@ def _harmful(given: JudgeInput) -> Judgement:
         if key.startswith("env.") and key.removeprefix("env.") in HARMFUL_VARIABLES
     )
     if not observed:
-        return passes("no variable slows training down or changes its results", "none", "none")
+        return passes(
+            "no environment variable slows down training or changes its results", "none", "none"
+        )
     return warns(
         format_list([describe_harm(name, given[f"env.{name}"]) for name in observed]),
         [],
@@ -155,10 +158,10 @@ def _secrets(given: JudgeInput) -> Judgement:
         f"not set: {', '.join(unset)}",
         dict.fromkeys(observed, "set"),
         observed,
-        "the variable or the secret store named in the spec is empty, or the secret was not "
-        "passed to this process",
-        "export the variable named under `secrets` in the spec, or check the secret's "
-        "reference and access rights",
+        "the variable or secret named in the spec is empty, or the secret was not passed to "
+        "this process",
+        "export the variable named under `secrets` in the spec, or check the reference to the "
+        "secret and the permissions to read it",
     )
 
 

@@ -41,7 +41,7 @@ def _tensorflow(given: JudgeInput, values: dict[str, str]) -> Judgement:
         return passes(f"TensorFlow takes GPU memory as it needs it ({by})", "on", observed)
     return passes(
         "TensorFlow takes nearly all free GPU memory when a program first uses the GPU "
-        f"({variable}={value or 'not set'}); with true, it takes what it needs",
+        f"({variable}={value or 'not set'}); if set to true, it takes only what it needs",
         "off",
         observed,
     )
@@ -64,8 +64,8 @@ def _jax(given: JudgeInput, values: dict[str, str]) -> Judgement:
         return passes(f"jax takes GPU memory as it needs it{shown} ({by})", "off", observed)
     share = _declared_share(values)
     return passes(
-        f"jax takes {share:.0%} of the GPU memory when a program first uses the GPU{shown}; with "
-        "XLA_PYTHON_CLIENT_PREALLOCATE=false, it takes what it needs",
+        f"jax takes {share:.0%} of the GPU memory when a program first uses the GPU{shown}; "
+        "with XLA_PYTHON_CLIENT_PREALLOCATE=false, it takes only what it needs",
         "on",
         observed,
     )
@@ -89,11 +89,11 @@ def _share_problem(
         return None
     declared = f"{variable}={values[variable]}" if variable else "the default of 75%"
     return fails(
-        f"jax may take {limit / total:.0%} of the GPU memory: {declared} is not in effect",
+        f"jax can allocate {limit / total:.0%} of the GPU memory: {declared} is not in effect",
         share,
         observed,
-        "another variable, a program on the GPU or a partition of it (MIG) changes the limit",
-        "unset all XLA_PYTHON_CLIENT variables but those that you need",
+        "another variable, another program on the GPU, or a MIG partition changes the limit",
+        "unset any XLA_PYTHON_CLIENT variables you do not need",
         LIMIT_DIFFERENCE,
     )
 

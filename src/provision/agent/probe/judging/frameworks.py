@@ -91,7 +91,7 @@ def _products(given: JudgeInput) -> Judgement:
 def _memory(given: JudgeInput) -> Judgement:
     wanted, held = given["framework.wanted_bytes"], given["framework.held_bytes"]
     if wanted is None:
-        return unknown("the card's memory is unknown, or no card is used (see J01)")
+        return unknown("the card's memory is unknown, or no card is used (see check J01)")
     limit = given["framework.limit_bytes"]
     if held < wanted:
         return fails(
@@ -112,7 +112,7 @@ def _memory(given: JudgeInput) -> Judgement:
 def _speed(given: JudgeInput) -> Judgement:
     speed = given["framework.speed_tflops"]
     if speed is None:
-        return unknown("no card is used, so nothing was multiplied (see J01)")
+        return unknown("no card is used, so nothing was multiplied (see check J01)")
     return judge_product_speed(given, "bf16", speed)
 
 
@@ -123,11 +123,11 @@ def _learns(given: JudgeInput) -> Judgement:
     required = "cpu" if given.expected.gpu_type is None else "gpu"
     if platform not in (required, {"gpu": "cuda"}.get(required)):
         return fails(
-            f"the training ran on the {platform}",
+            f"training ran on the {platform}",
             required,
             platform,
             "the framework found no usable card and used the CPU without an error",
-            "see J01",
+            "see check J01",
         )
     observed = {"first": first, "last": last, "steps": steps}
     if steps == STEPS and has_fallen(first, last, LOSS_RATIO.value):
@@ -137,7 +137,7 @@ def _learns(given: JudgeInput) -> Judgement:
             observed,
         )
     return fails(
-        f"the model does not learn: loss from {first} to {last} after {steps} steps",
+        f"the model does not learn: loss went from {first} to {last} in {steps} steps",
         {"ratio": LOSS_RATIO.value, "steps": STEPS},
         observed,
         "gradients or optimizer steps are lost or wrong in this combination of packages",
@@ -177,7 +177,7 @@ def _repeats(given: JudgeInput) -> Judgement:
     switches = given["framework.determinism"]
     if off := [name for name, is_on in switches.items() if not is_on]:
         return fails(
-            f"{', '.join(off)} was switched on and is off",
+            f"{', '.join(off)} was switched on, but is off",
             dict.fromkeys(switches, True),
             switches,
             "this release ignores the switch for deterministic kernels, or XLA_FLAGS overrides it",
@@ -203,7 +203,7 @@ def _resumes(given: JudgeInput) -> Judgement:
             "complete",
             missing,
             "the disk is full, or the process was not allowed to write",
-            "see W03 and H06",
+            "see checks W03 and H06",
         )
     difference = given["framework.resumed_difference"]
     steps, made = given["framework.resumed_steps"], given["framework.resumed_made"]
@@ -218,7 +218,7 @@ def _resumes(given: JudgeInput) -> Judgement:
             difference,
         )
     return fails(
-        "a new process that resumes from the checkpoint reaches different weights",
+        "a new process that resumes from the checkpoint ends up with different weights",
         RESUMED_DIFFERENCE.value,
         {"difference": difference, "steps": steps, "made": made},
         "the optimizer state or the random number generator state was not saved or not loaded",
@@ -231,7 +231,7 @@ def _data(given: JudgeInput) -> Judgement:
     by_workers = f"a PyDataset with {workers} workers"
     if not given["framework.workers_met"]:
         return fails(
-            f"{by_workers} makes one batch after another",
+            f"{by_workers} produces only one batch at a time",
             "two batches at the same time",
             "one batch at a time",
             "this release of Keras starts no worker threads",
@@ -243,17 +243,17 @@ def _data(given: JudgeInput) -> Judgement:
     for source, difference in differences.items():
         if not (is_number(difference) and difference <= DATA_DIFFERENCE.value):
             return fails(
-                f"training with {source} gives other weights than training with the same batches "
-                "made one by one",
+                f"training with {source} gives different weights than training with the same "
+                "batches prepared one at a time",
                 DATA_DIFFERENCE.value,
                 differences,
-                "batches are lost, repeated or in another order in this combination of packages",
+                "with this combination of packages, batches are lost, repeated or reordered",
                 _AGAIN,
             )
     untested = "" if has_pipeline else "; tf.data is not tested, because TensorFlow is not locked"
     return passes(
-        f"training with {' and '.join(differences)} gives the same weights as with batches made "
-        f"one by one{untested}",
+        f"training with {' and '.join(differences)} gives the same weights as training on "
+        f"batches prepared one at a time{untested}",
         DATA_DIFFERENCE.value,
         differences,
     )

@@ -39,7 +39,7 @@ def _system(given: JudgeInput) -> Judgement:
         observed,
         "the environment was created on a platform that the lock does not cover",
         "add this platform to `platforms` in the spec and lock again, or use a machine with a "
-        "locked platform",
+        "platform that the lock covers",
     )
 
 
@@ -191,8 +191,8 @@ def _disk_undeclared(given: JudgeInput, free: dict[str, int | None]) -> Judgemen
     checkpoint = int((model.parameters if model and model.parameters else 0) * CHECKPOINT.value)
     if given.expected.training.method == "full" and left is not None and left < checkpoint:
         return warns(
-            f"only {format_bytes(left)} is free on the disk of the output folder, but one "
-            f"checkpoint of the declared model takes {format_bytes(checkpoint)}",
+            f"only {format_bytes(left)} is free on the disk with the output folder, but "
+            f"one checkpoint of the declared model takes {format_bytes(checkpoint)}",
             checkpoint,
             left,
             "the disk is full, or too small for the model",
@@ -206,7 +206,7 @@ def _disk_undeclared(given: JudgeInput, free: dict[str, int | None]) -> Judgemen
     }
     if low:
         return warns(
-            f"little free disk space: {', '.join(f'{name} {message[name]}' for name in low)}",
+            f"low disk space: {', '.join(f'{name} {message[name]}' for name in low)}",
             DISK_FLOOR.value,
             low,
             "the disk is full, or these folders are on a small one",
@@ -317,7 +317,8 @@ def _limits(given: JudgeInput) -> Judgement:
         message.append(f'{min(started)} processes and threads: "can\'t start new thread"')
     if not message:
         return passes(
-            "no limit on address space, file size or CPU time, and enough processes and threads",
+            "no limit on address space, file size or CPU time, and enough processes and "
+            "threads allowed",
             _NO_LIMIT,
             f"{min(started)} processes and threads" if started else "none",
         )
@@ -346,8 +347,8 @@ def _person(given: JudgeInput) -> Judgement:
         caches = given.get("user.caches_in_home", ["torch", "Hugging Face"])
         if not caches:
             return passes(
-                "UTF-8; the home folder is not writable, but variables set other folders for the "
-                "caches",
+                "UTF-8; the home folder is not writable, but environment variables point the "
+                "caches to other folders",
                 "utf-8",
                 encoding,
             )

@@ -187,7 +187,7 @@ def _instructions(given: JudgeInput) -> Judgement:
         f"this processor has no AVX instructions, required by {names}",
         AVX,
         missing,
-        "the processor is old, or the virtual machine hides its instructions; importing "
+        "the processor is old, or the virtual machine does not expose them; importing "
         'TensorFlow then ends the process with "Illegal instruction" and no other message',
         "use a different machine type, select the host's CPU type in the hypervisor (QEMU: -cpu "
         "host), or build the package without AVX",

@@ -21,7 +21,7 @@ def _loader(method: str) -> Judge:
             f"workers started with {method} returned wrong batches: their sum is {abs(off):,} "
             f"too {'large' if off > 0 else 'small'}",
             _WHOLE,
-            f"8 batches with the sum {total:,}",
+            f"8 batches with a sum of {total:,}",
             "shared memory was corrupted or truncated",
             "check /dev/shm, then try another machine",
         )

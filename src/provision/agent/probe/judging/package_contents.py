@@ -41,7 +41,7 @@ def judge_import(given: JudgeInput) -> Judgement:
             live[0],
             "its files were overwritten with files from a different version, or an installation "
             "was interrupted",
-            "see P07, and recreate the environment from the lock",
+            "see check P07, and recreate the environment from the lock",
         )
     return passes(f"imported {', '.join(modules)}", "no exception", "no exception")
 
@@ -144,7 +144,8 @@ def _remarks(given: JudgeInput) -> Judgement | None:
     seen = given.seen
     if unfit := seen["packages.never_fitted"]:
         return warns(
-            f"files already did not match their RECORD when installed: {format_list(unfit)}",
+            "files that did not match their RECORD even when they were installed: "
+            f"{format_list(unfit)}",
             [],
             unfit,
             "the wheel's RECORD does not match its content, so later changes to these files cannot "
@@ -161,6 +162,6 @@ def _remarks(given: JudgeInput) -> Judgement | None:
             "added manually or by a program"
             if seen["_packages.own"]
             else "added manually or by a program, or part of the image",
-            "delete files you do not recognize from site-packages",
+            "in site-packages, delete the files that you do not recognize",
         )
     return None

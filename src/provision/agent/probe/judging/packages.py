@@ -117,7 +117,9 @@ def _locked_set(given: JudgeInput) -> Judgement:
         note = "; other conda packages were not recorded and are not compared"
     elif of_conda:
         note = f"; {len(of_conda)} more conda packages match their locked files"
-    return passes(f"all {locked} locked packages have the locked version{note}", locked, locked)
+    return passes(
+        f"all {locked} locked packages are installed at their locked versions{note}", locked, locked
+    )
 
 
 def _absent(name: str, damaged: Mapping[str, str]) -> str:

@@ -28,16 +28,16 @@ def _presence(given: JudgeInput) -> Judgement:
         return unknown("the probe does not run in a job", expected)
     observed = given["replicas.count"]
     if observed == expected == len(set(names)):
-        return passes(f"{_machines(expected)} there", expected, observed)
+        return passes(f"{_machines(expected)} present", expected, observed)
     declared = given.expected.replicas
     missing = sorted(set(declared.names if declared else ()) - set(names))
     which = f": {', '.join(missing)} did not report" if missing else ""
     return fails(
-        f"{len(set(names))} of {expected} machines are there{which}",
+        f"{len(set(names))} of {expected} machines are present{which}",
         expected,
         len(set(names)),
         "a machine did not start, or could not write to the bucket",
-        "look at the logs of the missing machine in Cloud Logging, and run it again",
+        "check the logs of the missing machine in Cloud Logging, and run the job again",
     )
 
 
@@ -65,7 +65,7 @@ def _sums(given: JudgeInput) -> Judgement:
             f"{world}",
             world,
             given["replicas.sums_world"],
-            "the machines met in more than one group",
+            "the machines formed more than one group",
             _PORT_FIX,
         )
     wrong = given["replicas.sums_wrong"]
@@ -75,7 +75,7 @@ def _sums(given: JudgeInput) -> Judgement:
             0,
             wrong,
             "the network or a machine is faulty, or a process took part twice",
-            "run it again on other machines",
+            "run the job again on other machines",
         )
     return passes(
         f"all-reduce results of {world} processes on {_count(given)} machines are exact "
@@ -100,8 +100,8 @@ def _bandwidth(given: JudgeInput) -> Judgement:
             message,
             SLOW_NETWORK.value,
             observed,
-            "the network of a machine is slow (see G04), or other jobs use it",
-            "run it again; use a machine type with a faster network",
+            "the network of one machine is slow (see G04), or other jobs are using it",
+            "run the check again, or use a machine type with a faster network",
             SLOW_NETWORK,
         )
     return passes(message, SLOW_NETWORK.value, observed, SLOW_NETWORK)
@@ -130,7 +130,7 @@ def _links(given: JudgeInput) -> Judgement:
             round(middle, 1),
             {name: best[name] for name in slow},
             "the network of this machine is slow, and all others wait for it",
-            "run it again: new machines are likely to be other ones",
+            "run it again; it will probably get different machines",
             SLOW_MACHINE,
         )
     return passes(
@@ -150,12 +150,14 @@ def _marks(given: JudgeInput) -> Judgement:
             f"{path}: this machine cannot read what {', '.join(unread)} wrote"[:600],
             "readable",
             unread,
-            "the folder is on the disk of each machine, which is lost with the job, or it cannot "
-            "be written",
-            "use a folder of a bucket, such as /gcs/BUCKET/FOLDER",
+            "the folder is on each machine's local disk, which is lost when the job ends, or "
+            "it is not writable",
+            "use a folder in a bucket, such as /gcs/BUCKET/FOLDER",
         )
     return passes(
-        f"{path}: this machine reads what each of {_count(given)} wrote", "readable", "readable"
+        f"{path}: this machine can read what each of the {_count(given)} wrote",
+        "readable",
+        "readable",
     )
 
 
@@ -164,7 +166,9 @@ def _identity(given: JudgeInput) -> Judgement:
         return unknown("the probe does not run in a job")
     differences = given["replicas.differences"]
     if not differences:
-        return passes("environment, driver and GPUs are the same", "the same", "the same")
+        return passes(
+            "the environment, driver and GPUs are the same on all machines", "the same", "the same"
+        )
     key, values = next(iter(differences.items()))
     shown = ", ".join(f"{name}: {_to_text(value)}" for name, value in sorted(values.items()))
     more = f" (and {len(differences) - 1} more)" if len(differences) > 1 else ""
@@ -173,7 +177,7 @@ def _identity(given: JudgeInput) -> Judgement:
         "the same",
         sorted(differences),
         "the machines have different images, drivers or packages",
-        "run it again; if the driver differs, use another region or machine type",
+        "run the check again; if the driver differs, use another region or machine type",
     )
 
 
@@ -193,7 +197,7 @@ def _clocks(given: JudgeInput) -> Judgement:
             CLOCKS_DIFFER.value,
             spread,
             "a machine's clock is not synchronized",
-            "run it again on other machines",
+            "run the job again on other machines",
         )
     sizes = given["replicas.shm_bytes"]
     required = given.expected.requires.shm_bytes
@@ -201,7 +205,7 @@ def _clocks(given: JudgeInput) -> Judgement:
     short = sorted(name for name in sizes if known.get(name, 0) < (required or 0))
     if required and short:
         return fails(
-            f"/dev/shm of {', '.join(short)} is smaller than {format_bytes(required)}",
+            f"/dev/shm on {', '.join(short)} is smaller than {format_bytes(required)}",
             required,
             min(known.values(), default=0),
             "Vertex AI sets the size of /dev/shm, and no field changes it",

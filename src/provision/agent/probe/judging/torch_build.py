@@ -177,7 +177,7 @@ def _architecture(given: JudgeInput) -> Judgement:
         capability,
         "newer builds drop older GPUs, and older builds do not support newer GPUs; programs "
         "fail with 'no kernel image is available'",
-        "lock a torch flavour that supports this GPU",
+        "lock a torch build that supports this GPU",
     )
 
 

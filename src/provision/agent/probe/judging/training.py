@@ -321,7 +321,7 @@ def _adapter(given: JudgeInput) -> Judgement:
         f"loss < {ADAPTER_LOSS_RATIO.value} x the first loss, base model unchanged",
         observed,
         "the versions of peft and transformers are not compatible",
-        "lock peft and transformers together",
+        "lock versions of peft and transformers that are known to work together",
     )
 
 
