@@ -122,6 +122,9 @@ def awaiting(bench: Bench, *words: str, spec: str = SPEC) -> Iterator[tuple[Any,
         while not sandbox.store.snapshot()["custom_jobs"]:
             assert (time.monotonic() < end, running.poll()) == (True, None)
             time.sleep(0.02)
+        if "--detach" not in words:
+            # The job is awaited from this line on; before it, the command would look for the job.
+            assert any(line.rstrip().endswith(": pending") for line in running.stderr or ())
         yield running, sandbox.store
 
 
