@@ -322,6 +322,7 @@ def test_a_template_of_somebody_else_is_never_touched(team: Team) -> None:
     assert team.templates() == before
 
 
+@pytest.mark.long(after=10)
 @pytest.mark.parametrize("way", ["grpc", "rest"])
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("number", [1, 2])
@@ -417,7 +418,7 @@ def test_the_notebook_verifies_the_template_in_a_real_kernel(proven: Team) -> No
     assert proven.store.objects("my-bucket") == ()
 
 
-@pytest.mark.long(after=1)
+@pytest.mark.long
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("number", [2, 3])
 def test_a_verification_that_was_killed_is_continued(
@@ -614,6 +615,7 @@ def test_bad_input_through_the_command(
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize(
     ("fault", "words"),
     [

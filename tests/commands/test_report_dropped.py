@@ -44,6 +44,7 @@ def test_a_dropped_report_is_filed(
     assert "verified at" in again.stdout
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("name", ["report (1).json", "report.json"])
 def test_a_refused_one_is_named_once_and_set_aside(home: Home, genuine: bytes, name: str) -> None:
     (home.reports / name).write_bytes(_forged(genuine))

@@ -117,6 +117,7 @@ def test_a_notebook_runs_and_its_copy_is_in_the_bucket(jobs: Jobs) -> None:
     assert [one["name"] for one in listed] == [JOB]
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize(
     ("cells", "changes", "words"),
     [

@@ -398,6 +398,7 @@ urllib.request.urlopen(urllib.request.Request(address + "&uploadType=media", b"x
 """
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize(
     ("fault", "cell", "words"),
     [

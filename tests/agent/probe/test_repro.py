@@ -276,7 +276,7 @@ def test_another_python(environment: Environment) -> None:
     assert ends(environment, program.replace("3.99", minor))[0] == 0
 
 
-@pytest.mark.long(after=2)
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize(
     ("check", "changes", "wrong", "fits"),
     [

@@ -66,6 +66,7 @@ def test_a_secret_that_is_not_there(environment: Environment) -> None:
     assert (code, "something" in said) == (0, False)
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize(
     ("line", "declared"),
     [("export MODE=slow", {"MODE": "fast"}), ("export PYTHONPATH=/nowhere", {})],
@@ -151,7 +152,7 @@ def test_a_hub_that_does_not_answer(environment: Environment, hub: Callable[...,
 # The cards, which are not there
 
 
-@pytest.mark.long(after=2)
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize(
     "wrong",
     [{"mig.mode.current": "Enabled"}, {"compute_mode": "Prohibited"}, {"power.limit": "60.00"}],

@@ -227,7 +227,7 @@ def guarded(cloud: Cloud, attribute: str | None, in_document: int | None) -> Non
     )
 
 
-@pytest.mark.long(after=2)
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("trouble", [[], [CUT], [503, CUT, 503], [500]])
 def test_a_deadline_is_armed_whatever_the_metadata_server_does_first(
     cloud: Cloud, tmp_path: Path, trouble: list[int]
