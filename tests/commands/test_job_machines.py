@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import time
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 from provision.sandbox.serve import serve
+from remaking.index import PipIndex
 from tests.commands.test_vertex_job import (
     APPLY,
     LIMIT_S,
@@ -100,3 +102,26 @@ def test_a_throttled_link_of_four_machines_names_its_host(bench: Bench, tmp_path
         assert found["G04"]["status"] == "fail", name
         assert found["G04"]["message"].startswith("workerpool1-1: every link is slow"), name
         assert (found["G02"]["status"], found["G03"]["status"]) == ("pass", "warn")
+
+
+@pytest.mark.long(minutes=True)
+def test_two_machines_train_a_step(bench: Bench, tmp_path: Path, hf_python: str) -> None:
+    """The packages are those of the environment that other tests train in."""
+    require_hosts(tmp_path)
+    code = (
+        "from importlib.metadata import distributions as d\n"
+        "print(*{i.metadata['Name'] + '==' + i.version for i in d()}, sep='\\n')"
+    )
+    listed = subprocess.run([hf_python, "-c", code], capture_output=True, text=True, check=True)
+    versions = dict(line.split("==") for line in listed.stdout.split())
+    names = ("torch", "transformers", "accelerate")
+    own = ", ".join(f'"{name}=={versions[name]}"' for name in names)
+    bench.spec(SPEC.replace("[alpha]", f"[{own}]") + "training: {strategy: ddp}\n")
+    links, cert = os.environ.get("PIP_FIND_LINKS", ""), os.environ.get("PIP_CERT", "")
+    require("index", bool(links), "torch is installed from the folder in PIP_FIND_LINKS")
+    index = PipIndex().url
+    done = bench.run(*APPLY, PIP_FIND_LINKS=links, PIP_CERT=cert, PROVISION_INDEX_PYPI=index)
+    assert done.returncode == 0, done.stderr + logs(bench)
+    for name in ("workerpool0-0", "workerpool1-0"):
+        found = {row["id"]: row for row in reports(bench)[name]["checks"]}
+        assert found["G05"]["status"] == "pass", found["G05"]
