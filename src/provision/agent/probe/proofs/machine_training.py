@@ -15,8 +15,8 @@ from .recipe import Recipe, SequenceDataset, next_token_loss, scratch_folder, we
 TASK = "training.json"
 _BATCH = 2
 _JOIN = timedelta(seconds=120)
-"""How long processes wait for the imports of the slowest machine: a first import without bytecode
-takes a minute on two busy cores.
+"""Limit of the imports on the slowest machine: a first import without bytecode takes a minute on
+two busy cores.
 """
 _RATE = 0.5
 
