@@ -135,3 +135,30 @@ def test_a_program_that_was_killed_between_two_regions_goes_on_with_the_second(
         assert "has no capacity for the job (tried by an interrupted command)" in again.stderr
         assert [region for region, _ in regions(bench)[earlier:]] == ["europe-west4"]
         assert_nothing_costs(bench)
+
+
+def test_too_little_quota_is_refused_before_a_job_is_requested(bench: Bench) -> None:
+    bench.spec(SPEC)
+    done = bench.run(*APPLY, "--fault", "no-training-quota:us-central1")
+    assert done.returncode == 2, done.stderr
+    text = " ".join(done.stderr.split())
+    assert "us-central1 has too little quota: quota custom_model_training_cpus is 0" in text
+    assert "the job needs 8; quota custom_model_training_pd_ssd is 0, the job needs 200" in text
+    assert "request: custom job" not in done.stderr
+    prepare(bench)
+    done = bench.run(*RUN, "--fault", "no-training-quota:us-central1", "--", "python", "train.py")
+    assert done.returncode == 2, done.stderr
+    assert "us-central1 has too little quota" in done.stderr
+    assert not (bench.folder / ".provision/sandbox/replicas").exists()
+
+
+@pytest.mark.long
+def test_a_region_with_too_little_quota_is_left_out(bench: Bench) -> None:
+    bench.spec(TWO_REGIONS)
+    done = bench.run(*APPLY, "--fault", "no-training-quota:us-central1")
+    assert done.returncode == 0, done.stderr + logs(bench)
+    assert "no job in us-central1: quota custom_model_training_cpus is 0" in " ".join(
+        (done.stdout + done.stderr).split()
+    )
+    assert regions(bench) == [("europe-west4", "SUCCEEDED")]
+    assert_nothing_costs(bench)

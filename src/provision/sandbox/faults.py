@@ -30,6 +30,9 @@ FAULT_KINDS: Final = {
         "ZONE",
     ),
     "quota": FaultKind("creating in this region fails: its GPU quota is exceeded", "REGION"),
+    "no-training-quota": FaultKind(
+        "the readable quotas of custom jobs in this region are 0", "REGION"
+    ),
     "quota-global": FaultKind("creating fails anywhere: GPUS_ALL_REGIONS is exceeded"),
     "exists": FaultKind(
         "the name of a new instance belongs to someone else's instance (409 ALREADY_EXISTS)"

@@ -77,6 +77,10 @@ def start_job(
     observed = observe_job(context, journal.ledger, journal.system)
     last = None
     for region in _list_regions(observed.names.regions, attempts):
+        if region in observed.short_quotas:
+            attempts = (*attempts, f"{region}: {observed.short_quotas[region]}")
+            journal.progress(attempts[-1])
+            continue
         try:
             action = _plan_job(context, journal, observed, region, request, attempts)
             journal.perform(driver, action)
