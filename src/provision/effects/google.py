@@ -188,7 +188,7 @@ class CloudReader(Protocol):
         """Return the limits of the quotas of custom jobs, None if they cannot be read.
 
         They are by metric, such as custom_model_training_cpus, and by region; "" is that of all
-        other regions. -1 is no limit. How much is used is not known.
+        other regions. -1 means unlimited. How much is used is not known.
         """
 
     def accelerator_types(self, project: str, zone: str) -> tuple[Mapping[str, Any], ...] | None:

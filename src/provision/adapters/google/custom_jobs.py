@@ -26,7 +26,7 @@ class JobUnplaced(ExternalError):
 
 
 class JobInternalError(JobUnplaced):
-    """The service failed, after attempts of its own; the job is tried once more."""
+    """The service failed, after its own attempts; the job is tried once more."""
 
 
 def start_job(effect: StartJob, client: GoogleClient, progress: ProgressCallback) -> None:

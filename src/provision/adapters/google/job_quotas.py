@@ -10,7 +10,7 @@ _PREFIX = f"{SERVICE}/custom_model_training_"
 
 
 def read_job_quotas(pages: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
-    """Return the limits by metric and region; "" is that of all other regions, -1 is no limit.
+    """Return the limits by metric and region; "" is that of all other regions, -1 means unlimited.
 
     Source: discovery document of serviceusage v1beta1, ConsumerQuotaMetric, ConsumerQuotaLimit
     and QuotaBucket: a bucket without dimensions is the default.

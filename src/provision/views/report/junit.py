@@ -22,7 +22,7 @@ def render_junit(reports: Iterable[Report], unreported: Mapping[str, str] | None
     A failed check is a failure, a required one that is unknown an error, any other that was not
     observed is skipped. Warnings are in system-out. The first case of a suite is its verdict, so
     that no suite is green whose verdict is not. `unreported` has the error of each target without
-    a report: a suite of its own.
+    a report, which becomes a suite.
     """
     root = ET.Element("testsuites")
     root.extend(_suite(number, ReportView(report)) for number, report in enumerate(reports))
