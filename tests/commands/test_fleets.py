@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -133,6 +134,13 @@ def test_the_other_commands_take_a_folder_as_well(bench: Bench) -> None:
         status = run(bench, "status", "specs")
         assert [each["targets"][0]["condition"] for each in status["specs"]] == ["current"] * 3
         assert outcomes(run(bench, "verify", "specs", "--all"))["c/wb"] == "simulated"
+        (bench.folder / "specs/d.yaml").write_text("gpu: none\npython: never\npackages: [numpy]\n")
+        words = ("verify", "specs", "--all", "--sandbox", "--output-format", "junit")
+        done = bench.run(*words)
+        assert done.returncode != 0, done.stderr
+        names = [suite.get("name") for suite in ElementTree.fromstring(done.stdout)]
+        # The scripted devices answer with one report.
+        assert names == [*["sample-trainer.here"] * 3, "specs/d.yaml"]
 
 
 @contextmanager

@@ -323,45 +323,6 @@ def test_a_run_that_is_killed_at_any_call(bench: Bench, tmp_path: Path) -> None:
             assert states == ["JOB_STATE_SUCCEEDED"], about
 
 
-@pytest.mark.long
-@pytest.mark.long
-def test_a_region_without_capacity_is_not_tried_again_after_a_kill(
-    bench: Bench, tmp_path: Path
-) -> None:
-    bench.spec(TWO_REGIONS)
-    log = tmp_path / "calls.txt"
-    with serve(bench.folder / ".provision/sandbox", ("stockout:us-central1",), boot=False):
-        assert bench.run(*APPLY).returncode == 0  # what is written once is not counted
-        assert bench.run("destroy", "spec.yaml", "--sandbox", "--yes").returncode == 0
-        log.write_text("")
-        assert run_killed(bench, log, 0, *APPLY).returncode == 0
-        calls = log.read_text().splitlines()
-        _, second = [n for n, call in enumerate(calls, 1) if call.endswith("/customJobs")]
-        assert bench.run("destroy", "spec.yaml", "--sandbox", "--yes").returncode == 0
-        assert run_killed(bench, log, second, *APPLY).returncode == -9
-        earlier = len(jobs(bench))
-        again = bench.run(*APPLY)
-        assert again.returncode == 0, again.stderr + logs(bench)
-        assert "has no capacity for the job (tried by an interrupted command)" in again.stderr
-        (last,) = jobs(bench)[earlier:]
-        assert last["name"].split("/")[3] == "europe-west4"
-        assert_nothing_costs(bench)
-
-
-@pytest.mark.long
-def test_when_all_regions_failed_the_next_command_begins_with_the_first(bench: Bench) -> None:
-    bench.spec(TWO_REGIONS)
-    faults = [
-        word for name in ("us-central1", "europe-west4") for word in ("--fault", f"stockout:{name}")
-    ]
-    for _ in range(2):
-        done = bench.run(*APPLY, *faults)
-        assert done.returncode == 2, done.stderr
-        assert "tried by an interrupted command" not in done.stderr
-    regions = [job["name"].split("/")[3] for job in jobs(bench)]
-    assert regions == 2 * ["us-central1", "europe-west4"]
-
-
 Case = tuple[str, str, tuple[str, ...], int, str]
 FAILURES: list[Case] = [
     ("lost", SPEC, ("worker-lost:workerpool1-0",), 3, "exited with a non-zero status of 137"),
@@ -372,6 +333,7 @@ FAILURES: list[Case] = [
         2,
         "europe-west4: the region has no capacity for the job",
     ),
+    ("internal", SPEC, ("internal-job:2",), 2, "failed twice with an internal error of Vertex AI"),
     ("quota", SPEC, ("quota:us-central1",), 2, "custom_model_training_cpus"),
     ("act as", SPEC, ("act-as",), 2, "iam.serviceAccounts.actAs"),
     ("cancelled", SPEC, ("cancelled-by-other",), 3, "was cancelled, and not by this command"),
@@ -395,18 +357,3 @@ def test_failures_say_why_and_leave_nothing_that_costs(
     assert words in done.stderr.replace("\n  ", " "), done.stderr
     if done.stderr.count("request: custom job"):
         assert_nothing_costs(bench)
-
-
-def test_the_next_region_is_tried_after_a_stockout_and_a_lost_answer_makes_one_job(
-    bench: Bench,
-) -> None:
-    bench.spec(TWO_REGIONS)
-    faults = ("--fault", "stockout:us-central1", "--fault", "lost-answer:2")
-    done = bench.run(*APPLY, *faults)
-    assert done.returncode == 0, done.stderr + logs(bench)
-    first, second = jobs(bench)
-    assert (first["state"], second["state"]) == ("JOB_STATE_FAILED", "JOB_STATE_SUCCEEDED")
-    assert second["name"].split("/")[3] == "europe-west4"
-    assert done.stderr.count("the response was lost, but the job exists") == 2
-    assert "us-central1: the region has no capacity for the job" in done.stderr
-    assert_nothing_costs(bench)

@@ -80,6 +80,9 @@ class FakeCloud:
     def quotas(self, project: str, region: str) -> tuple[Mapping[str, Any], ...] | None:
         return self.rows
 
+    def job_quotas(self, project: str) -> Mapping[str, Mapping[str, int]] | None:
+        return None
+
     def accelerator_types(self, project: str, zone: str) -> tuple[Mapping[str, Any], ...] | None:
         return self.cards
 

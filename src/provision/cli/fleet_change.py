@@ -45,7 +45,7 @@ def verify_folder(
     only: tuple[str, ...],
     lock_wait_s: float,
     all_targets: bool,
-    as_json: bool,
+    output_format: str,
 ) -> int:
     """Verify every target in a folder that exists; return the exit code."""
     with open_fleet(folder, options) as (fleet, system, run), watch_fleet() as watcher:
@@ -53,7 +53,15 @@ def verify_folder(
         result = verify_fleet(fleet, system, run, watcher, only=only, lock_wait_s=lock_wait_s)
     failed = {**fleet.failed, **_errors_of(result)}
     rows = [_verified_row(outcome) for outcome in result.outcomes]
-    if as_json:
+    if output_format == "junit":
+        from provision.views.report.junit import render_junit
+
+        print_failures(failed)
+        values = [each.value for each in result.outcomes if each.value is not None]
+        errors = {each.label: str(each.state) for each in result.outcomes if each.value is None}
+        errors |= {label: error.what for label, error in failed.items()}
+        console.print_result(render_junit((value.report.displayed for value in values), errors))
+    elif output_format == "json":
         print_failures(failed)
         console.print_document(
             targets=[

@@ -86,15 +86,14 @@ def verify(
         from provision.cli.fleet import FleetOptions, refuse_folder_options
         from provision.cli.fleet_change import verify_folder
 
-        junit = output_format == "junit"
-        refuse_folder_options(spec, target=targets, before=before, output_format_junit=junit)
+        refuse_folder_options(spec, target=targets, before=before)
         return verify_folder(
             spec,
             FleetOptions(parallel, sandbox=sandbox, faults=faults),
             only=only,
             lock_wait_s=lock_timeout,
             all_targets=all_targets,
-            as_json=output_format == "json",
+            output_format=output_format,
         )
     return _verify_spec(
         *(spec, targets),

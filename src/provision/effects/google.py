@@ -184,6 +184,13 @@ class CloudReader(Protocol):
     def quotas(self, project: str, region: str) -> tuple[Mapping[str, Any], ...] | None:
         """Return the quotas of a region (metric, limit, usage), None if they cannot be read."""
 
+    def job_quotas(self, project: str) -> Mapping[str, Mapping[str, int]] | None:
+        """Return the limits of the quotas of custom jobs, None if they cannot be read.
+
+        They are by metric, such as custom_model_training_cpus, and by region; "" is that of all
+        other regions. -1 means unlimited. How much is used is not known.
+        """
+
     def accelerator_types(self, project: str, zone: str) -> tuple[Mapping[str, Any], ...] | None:
         """Return the accelerators of a zone (name, maximumCardsPerInstance).
 

@@ -34,6 +34,8 @@ _ENDED = ("SUCCEEDED", "FAILED", "CANCELLED", "EXPIRED")
 _CONDITION = re.compile(r'(labels\.[a-z0-9_-]+|state|display_name)="?([A-Za-z0-9_ ./-]*)"?')
 _DOCUMENT = re.compile(r"gs://([a-z0-9._-]+)/([A-Za-z0-9._/-]+\.json)")
 _PAGE = 100
+_INTERNAL = "Internal error occurred for the current attempt"
+"""Texts of failed jobs in public issues."""
 
 
 class CustomJobs:
@@ -123,7 +125,7 @@ class CustomJobs:
         with self._store.read_data() as data:
             names = [name for name, job in data["custom_jobs"].items() if _state(job) not in _ENDED]
         for name in names:
-            self._fail(name, StatusCode.INTERNAL, "Internal error occurred for the current attempt")
+            self._fail(name, StatusCode.INTERNAL, _INTERNAL)
 
     def _run(self, name: str) -> None:
         with self._store.read_data() as data:
@@ -136,6 +138,9 @@ class CustomJobs:
                 f"Resources are insufficient in region: {region}. Try a different region or use "
                 "a different accelerator.",
             )
+            return
+        if self._faults.consume("internal-job"):
+            self._fail(name, StatusCode.INTERNAL, _INTERNAL)
             return
         if self._faults.has("hang") or self._faults.has("pending-job"):
             return

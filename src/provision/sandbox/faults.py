@@ -30,6 +30,9 @@ FAULT_KINDS: Final = {
         "ZONE",
     ),
     "quota": FaultKind("creating in this region fails: its GPU quota is exceeded", "REGION"),
+    "no-training-quota": FaultKind(
+        "the readable quotas of custom jobs in this region are 0", "REGION"
+    ),
     "quota-global": FaultKind("creating fails anywhere: GPUS_ALL_REGIONS is exceeded"),
     "exists": FaultKind(
         "the name of a new instance belongs to someone else's instance (409 ALREADY_EXISTS)"
@@ -79,6 +82,9 @@ FAULT_KINDS: Final = {
     ),
     "no-logs": FaultKind("reading the output of a program in a custom job is refused (403)"),
     "pending-job": FaultKind("an execution job or a custom job stays PENDING"),
+    "internal-job": FaultKind(
+        "the next N custom jobs end with an internal error of the service", "N"
+    ),
     "cancelled-by-other": FaultKind("a custom job is cancelled once it is RUNNING"),
     "worker-lost": FaultKind(
         "this replica of a custom job, such as workerpool1-0, is killed once all are RUNNING",

@@ -36,10 +36,10 @@ class Sandbox(NamedTuple):
     """A running sandbox.
 
     The keys of `endpoints` are notebooks_rest, notebooks_grpc, compute, storage, secrets,
-    aiplatform, aiplatform_grpc and metadata. The REST ones are roots ("http://127.0.0.1:PORT"), to
-    which a client adds /v2/..., /compute/v1/..., /storage/v1/... or /v1/...; gRPC is HOST:PORT
-    without TLS; metadata is "" because each device has its own server. `store` is None if another
-    process runs the services, which `holder` names.
+    serviceusage, aiplatform, aiplatform_grpc and metadata. The REST ones are roots
+    ("http://127.0.0.1:PORT"), to which a client adds /v2/..., /compute/v1/..., /storage/v1/...,
+    /v1beta1/... or /v1/...; gRPC is HOST:PORT without TLS; metadata is "" because each device has
+    its own server. `store` is None if another process runs the services, which `holder` names.
     """
 
     endpoints: dict[str, str]
@@ -190,20 +190,22 @@ def _run_services(
 
 
 def _other_routes(store: Store, facts: Facts, faults: Faults) -> list[Route]:
-    """Return the routes of Compute Engine, Cloud Storage and Secret Manager."""
+    """Return the routes of Compute Engine, Cloud Storage, Secret Manager and Service Usage."""
     from provision.sandbox.compute import compute_routes
     from provision.sandbox.secret_manager import secret_manager_routes
+    from provision.sandbox.service_usage import service_usage_routes
     from provision.sandbox.storage import storage_routes
 
     return [
         *compute_routes(store, facts, faults),
         *storage_routes(store, faults),
         *secret_manager_routes(store),
+        *service_usage_routes(facts, faults),
     ]
 
 
 def _endpoints(http_port: int, grpc_port: int) -> dict[str, str]:
-    rest = ("notebooks_rest", "compute", "storage", "secrets", "aiplatform")
+    rest = ("notebooks_rest", "compute", "storage", "secrets", "serviceusage", "aiplatform")
     return {
         **dict.fromkeys(rest, f"http://127.0.0.1:{http_port}"),
         **dict.fromkeys(("notebooks_grpc", "aiplatform_grpc"), f"127.0.0.1:{grpc_port}"),

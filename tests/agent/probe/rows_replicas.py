@@ -41,6 +41,25 @@ RING = (
 LINKS = {"replicas.links_mb_s": dict(zip(RING, (500.0, 450.0, 480.0, 520.0), strict=True))}
 SLOW = {"replicas.links_mb_s": dict(zip(RING, (500.0, 24.0, 27.0, 520.0), strict=True))}
 ONE_LINK = {"replicas.links_mb_s": dict(zip(RING, (500.0, 24.0, 510.0, 520.0), strict=True))}
+TRAINER: dict[str, Any] = {
+    **TWO,
+    "packages": [{"name": "torch", "version": "2.13.0"}, {"name": "transformers", "version": "5"}],
+}
+STEP = {"loss": 4.9, "weights": ["a", "a"]}
+STEPS = {
+    "ddp": {**STEP, "wrapper": "DistributedDataParallel, Joinable"},
+    "fsdp": {**STEP, "error": 1e-8},
+}
+
+
+def trained(exit_code: int | None = 0, **changes: Any) -> dict[str, Any]:
+    """Readings of one process; changes merge with a strategy's result."""
+    note = dict(changes)
+    for name, result in STEPS.items():
+        note[name] = {**result, **changes.get(name, {})}
+    return {"replicas.training": [note], "replicas.training_exit": exit_code}
+
+
 SHARED = {"replicas.shared_path": "/gcs/b/out", "replicas.unread_marks": []}
 UNSHARED = {**SHARED, "replicas.unread_marks": ["workerpool1-0"]}
 DRIVERS = {"driver": {"workerpool0-0": ["580.82.07"], "workerpool1-0": ["570.10"]}}
@@ -85,6 +104,31 @@ OF_REPLICAS = [
     Row("G04", "pass", ONE_LINK, FOUR, "carries 500 MB/s or more"),
     Row("G04", "unknown", {"replicas.links_mb_s": None}, FOUR, "did not finish (see G02)"),
     Row("G04", "skip", {"replicas.links_mb_s": {}}, TWO, "among three or more"),
+    Row("G05", "pass", trained(), TRAINER, "a step with ddp and with fsdp leaves 2 processes with"),
+    Row(
+        "G05",
+        "pass",
+        trained(fsdp={"reason": "torch 2.5.1 has no fully_shard"}),
+        TRAINER,
+        "a step with ddp leaves 2 processes with equal weights; fsdp was not tested: torch 2.5.1",
+    ),
+    Row("G05", "fail", trained(ddp={"weights": ["a", "b"]}), TRAINER, "weights of rank 1 differ"),
+    Row("G05", "fail", trained(ddp={"weights": ["a"]}), TRAINER, "1 process trained instead of 2"),
+    Row("G05", "fail", trained(ddp={"wrapper": ""}), TRAINER, "wraps the model in nothing"),
+    Row("G05", "fail", trained(ddp={"loss": "nan"}), TRAINER, "the loss with ddp is nan"),
+    Row("G05", "fail", trained(fsdp={"error": 0.31}), TRAINER, "of a single process by 0.31"),
+    Row("G05", "fail", trained(fsdp={"error": "nan"}), TRAINER, "of a single process by nan"),
+    Row("G05", "fail", trained(error="E: closed"), TRAINER, "machines fails: E: closed"),
+    Row(
+        "G05",
+        "fail",
+        {**trained(None), "replicas.training": []},
+        TRAINER,
+        "a training step across 2 machines hangs",
+    ),
+    Row("G05", "unknown", {"replicas.training": None}, TRAINER, "did not finish (see G02)"),
+    Row("G05", "skip", trained(), TWO, "transformers is not in the lock"),
+    Row("G05", "skip", trained(), {**TRAINER, "replicas": {**JOB, "count": 1}}, "is one machine"),
     Row("G07", "pass", SHARED, TWO, "/gcs/b/out: this machine can read what each of the 2 wrote"),
     Row("G07", "fail", UNSHARED, TWO, "cannot read what workerpool1-0 wrote"),
     Row("G07", "skip", {**SHARED, "replicas.shared_path": None}, TWO, "neither `paths.check"),

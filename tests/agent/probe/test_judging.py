@@ -19,7 +19,7 @@ from provision.agent.probe.observing.loaders import EXPECTED_SUM
 from provision.views.formatting import format_json_value
 from tests.agent.probe.rows import COMPILED, NAMELESS, OF_DEVICES, OF_JOBS, Row
 from tests.agent.probe.rows_frameworks import OF_FRAMEWORKS
-from tests.agent.probe.rows_replicas import OF_REPLICAS
+from tests.agent.probe.rows_replicas import JOB, OF_REPLICAS
 from tests.python_values import python_values
 
 GIB = 1024**3
@@ -644,6 +644,7 @@ ROWS = [
     Row("R12", "skip", {}, {**LORA, "training": {**TRAINING, **UNSAID, "method": "qlora"}}, "needs a GPU"),
     Row("R12", "skip", {}, {"packages": HF}, "no adapter is declared"),
     Row("R13", "pass", SPREAD, DDP),
+    Row("R13", "skip", {}, {**DDP, "replicas": JOB}, "G05 trains on all machines"),
     Row("R13", "fail", {**SPREAD, "launch.wrapper": ""}, DDP, "wrapped in nothing"),
     Row("R13", "fail", {**SPREAD, "launch.wrapper": ""}, {**DDP, "training": {**TRAINING, **UNSAID, "strategy": "ddp", "launcher": "python"}}, "ddp with python"),
     Row("R13", "fail", {**SPREAD, "launch.ranks": 1, "_launch.world": [1]}, DDP, "1 process ran (group size 1) instead of 2"),

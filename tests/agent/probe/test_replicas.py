@@ -75,10 +75,33 @@ def start(
     (folder / "expectations.json").write_text(json.dumps(promised))
     command = [hf_python, str(probe), "verify", "--expectations", str(folder / "expectations.json")]
     command += ["--out", str(folder / "report.json")]
-    command += [word for name in ("G02", "G03", "G04") for word in ("--only", name)]
+    command += [word for name in ("G02", "G03", "G04", "G05") for word in ("--only", name)]
     return subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=folder
     )
+
+
+TORCH = [{"name": "torch", "version": "2.13.0"}]
+HF = [*TORCH, *({"name": name, "version": "1"} for name in ("transformers", "accelerate"))]
+TAMPERER = """import runpy, sys
+import torch
+from torch.optim import optimizer
+
+def spoil(own, *_):
+    with torch.no_grad():
+        for group in own.param_groups:
+            for weights in group["params"]:
+                weights.add_(0.05)
+
+optimizer.register_optimizer_step_post_hook(spoil)
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as probing:
+        return int(probing.getsockname()[1])
 
 
 def read_report(folder: Path) -> dict[str, Any]:
@@ -91,19 +114,18 @@ def test_two_probes_add_up_and_a_process_that_lies_is_found(
     hf_python: str, probe: Path, tmp_path: Path, document: Callable[..., dict[str, Any]]
 ) -> None:
     def promise(rank: int, port: int) -> dict[str, Any]:
-        packages = [{"name": "torch", "version": "2.13.0"}]
-        return document(packages=packages, flavour="cpu", replicas=job(rank, port))
+        return document(packages=TORCH, flavour="cpu", replicas=job(rank, port))
 
-    with socket.create_server(("127.0.0.1", 0)) as probing:
-        port = probing.getsockname()[1]
+    port = free_port()
     running = [
         start(hf_python, probe, tmp_path / str(rank), promise(rank, port)) for rank in (0, 1)
     ]
     for rank, process in enumerate(running):
         said, _ = process.communicate(timeout=300)
         report = read_report(tmp_path / str(rank))
-        expected = {"G01": "pass", "G02": "pass", "G03": "pass", "G04": "skip"}
-        assert statuses(report) == expected, said
+        expected = {"G01": "pass", "G02": "pass", "G03": "pass"}
+        assert statuses(report) == {**expected, "G04": "skip", "G05": "skip"}, said
+        assert checks(report)["G05"]["message"] == "transformers is not in the lock"
         assert "between 2 machines (gloo)" in checks(report)["G03"]["message"]
     honest = start(hf_python, probe, tmp_path / "honest", promise(0, port))
     (tmp_path / "liar.py").write_text(LIAR)
@@ -118,3 +140,46 @@ def test_two_probes_add_up_and_a_process_that_lies_is_found(
     liar.wait(60)
     found = checks(read_report(tmp_path / "honest"))["G02"]
     assert found["status"] == "fail", said
+
+
+@pytest.mark.hf
+@pytest.mark.long
+def test_two_probes_train_and_a_process_with_other_weights_is_found(
+    hf_python: str, probe: Path, tmp_path: Path, document: Callable[..., dict[str, Any]]
+) -> None:
+    def promise(rank: int, port: int) -> dict[str, Any]:
+        return document(packages=HF, flavour="cpu", replicas=job(rank, port))
+
+    port = free_port()
+    running = [
+        start(hf_python, probe, tmp_path / str(rank), promise(rank, port)) for rank in (0, 1)
+    ]
+    for rank, process in enumerate(running):
+        said, _ = process.communicate(timeout=300)
+        found = checks(read_report(tmp_path / str(rank)))["G05"]
+        assert found["status"] == "pass", (said, found)
+        assert found["message"] == (
+            "a step with ddp and with fsdp leaves 2 processes with equal weights"
+        )
+    honest = start(hf_python, probe, tmp_path / "honest", promise(0, port))
+    folder = tmp_path / "tamperer"
+    folder.mkdir()
+    task = {"steps": 1, "save_at": 2, "batch": 2, "dropout": 0.0}
+    (folder / "training.json").write_text(json.dumps(task))
+    (folder / "tamperer.py").write_text(TAMPERER)
+    words = ["--nnodes=2", "--node-rank=1", "--master-addr=127.0.0.1", f"--master-port={port}"]
+    words += ["--local-addr=127.0.0.1", str(folder / "tamperer.py"), str(probe)]
+    words += ["rank", "gloo", str(folder), str(1 << 20), str(1 << 22)]
+    tamperer = subprocess.Popen(
+        [hf_python, "-m", "torch.distributed.run", *words],
+        env={**os.environ, "OMP_NUM_THREADS": "1", "ACCELERATE_USE_CPU": "true"},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    said, _ = honest.communicate(timeout=300)
+    tamperer.wait(60)
+    report = checks(read_report(tmp_path / "honest"))
+    assert (report["G02"]["status"], report["G05"]["status"]) == ("pass", "fail"), said
+    message = report["G05"]["message"]
+    assert "with ddp, weights of rank 1 differ from those of rank 0" in message
+    assert "with fsdp, weights differ from those of a single process by 0." in message

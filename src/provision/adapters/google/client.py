@@ -202,6 +202,15 @@ class GoogleClient:
         document = _none_if_unavailable(lambda: self.rest.get_or_none(url))
         return None if document is None else tuple(document.get("quotas", ()))
 
+    def job_quotas(self, project: str) -> Mapping[str, Mapping[str, int]] | None:
+        """See CloudReader."""
+        from provision.adapters.google.job_quotas import SERVICE, read_job_quotas
+
+        path = resource_path(f"projects/{project}/services/{SERVICE}/consumerQuotaMetrics")
+        url = f"{self._endpoints.serviceusage}/v1beta1/{path}"
+        pages = _none_if_unavailable(lambda: none_if_missing(lambda: list(self.rest.pages(url))))
+        return None if pages is None else read_job_quotas(pages)
+
     def accelerator_types(self, project: str, zone: str) -> tuple[Mapping[str, Any], ...] | None:
         """See CloudReader."""
         url = self._compute_url(f"projects/{project}/zones/{zone}/acceleratorTypes")

@@ -25,6 +25,10 @@ class JobUnplaced(ExternalError):
     """A region did not take the job, or did not give it its machines; another one may."""
 
 
+class JobInternalError(JobUnplaced):
+    """The service failed, after its own attempts; the job is tried once more."""
+
+
 def start_job(effect: StartJob, client: GoogleClient, progress: ProgressCallback) -> None:
     """Create a job, unless one with its nonce exists.
 

@@ -16,6 +16,7 @@ class Endpoints(NamedTuple):
     compute: str = "https://compute.googleapis.com"
     storage: str = "https://storage.googleapis.com"
     secrets: str = "https://secretmanager.googleapis.com"
+    serviceusage: str = "https://serviceusage.googleapis.com"
     aiplatform: str = "https://{region}-aiplatform.googleapis.com"
     aiplatform_grpc: str = "{region}-aiplatform.googleapis.com:443"
     """Vertex AI has an address for each region."""

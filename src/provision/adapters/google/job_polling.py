@@ -8,7 +8,13 @@ from typing import Any
 
 from provision.adapters import files
 from provision.adapters.google.client import GoogleClient
-from provision.adapters.google.custom_jobs import ENDED, RUN_LABEL, JobUnplaced, state_of
+from provision.adapters.google.custom_jobs import (
+    ENDED,
+    RUN_LABEL,
+    JobInternalError,
+    JobUnplaced,
+    state_of,
+)
 from provision.adapters.google.report_polling import (
     MAX_REPORT_BYTES,
     MAX_STATUS_BYTES,
@@ -25,6 +31,7 @@ from provision.sanitize import escape_line, redact
 
 _STOCKOUT = "Resources are insufficient in region"
 """Vertex AI documentation, Understand the training service, errors."""
+_INTERNAL = "Internal error occurred"
 _TEXT_LENGTH = 600
 _MAX_INDEX_BYTES = 1 << 20
 _GOOD = ("verified", "simulated")
@@ -191,6 +198,8 @@ class _ReportFollower(JobFollower):
         """Return the error of a job that ended without an index."""
         if is_stockout(state, message):
             return build_stockout(message)
+        if is_internal(message):
+            return build_internal(message)
         if state == "CANCELLED":
             return ReportUnavailable(
                 "the target was not verified",
@@ -226,6 +235,20 @@ def build_stockout(message: str) -> JobUnplaced:
         "the region has no capacity for the job",
         why=line_of(message) or "the job expired before it had its machines",
         hint="use another region, `capacity: {flex_start: 6h}`, or a reservation",
+    )
+
+
+def is_internal(message: str) -> bool:
+    """Return whether a job ended because the service failed, not because a replica did."""
+    return message.startswith(_INTERNAL)
+
+
+def build_internal(message: str) -> JobInternalError:
+    """Return the error of a job that the service could not run."""
+    return JobInternalError(
+        "Vertex AI failed with an internal error",
+        why=line_of(message),
+        hint="run the same command again later, or list another region",
     )
 
 

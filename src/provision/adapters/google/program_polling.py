@@ -13,7 +13,9 @@ from provision.adapters.google.client import GoogleClient
 from provision.adapters.google.errors import CloudError
 from provision.adapters.google.job_polling import (
     JobFollower,
+    build_internal,
     build_stockout,
+    is_internal,
     is_stockout,
     line_of,
 )
@@ -80,6 +82,8 @@ class _ProgramFollower(JobFollower):
         message = str((job.get("error") or {}).get("message", ""))
         if is_stockout(state, message):
             raise build_stockout(message)
+        if is_internal(message) and not self._has_begun():
+            raise build_internal(message)
         name, code = self._find_end(state, message)
         if name != self._effect.replicas[0]:
             self._progress(Notice(f"{name} ended with exit code {code} before the primary machine"))
@@ -87,6 +91,11 @@ class _ProgramFollower(JobFollower):
             self._keep_record(replica)
         end = json.dumps({"code": code, "replica": name}).encode()
         files.write(self._effect.files / "end.json", end, 0o600)
+
+    def _has_begun(self) -> bool:
+        """Return whether a machine may have started the program, which is then not repeated."""
+        phases = [self.read_status(name).get("p") for name in self._effect.replicas]
+        return self._is_refused or "program" in phases
 
     def _show_output(self) -> None:
         for name in self._effect.shown:

@@ -73,6 +73,12 @@ class SharedGoogleClient(GoogleClient):
             ("quotas", project, region), lambda: GoogleClient.quotas(self, project, region)
         )
 
+    def job_quotas(self, project: str) -> Mapping[str, Mapping[str, int]] | None:
+        """See CloudReader."""
+        return self._calls.read(
+            ("job quotas", project), lambda: GoogleClient.job_quotas(self, project)
+        )
+
     def accelerator_types(self, project: str, zone: str) -> tuple[Mapping[str, Any], ...] | None:
         """See CloudReader."""
         return self._calls.read(

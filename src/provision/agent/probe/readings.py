@@ -79,6 +79,7 @@ PUBLISHED_PATTERNS: dict[ReadingClass, tuple[str, ...]] = {
         "replicas.backend",
         "replicas.shared_path",
         "replicas.unread_marks",
+        "replicas.training",
         "host.kernel",
         "host.kernel_kind",
         "host.place",

@@ -287,5 +287,15 @@ def _find_refusals(context: TargetContext, observed: JobObservation) -> Iterator
             f"no machine type of jobs{gpu} has the required memory",
             "set `machine_type`, or lower the requirements",
         )
+    short = observed.short_quotas
+    if short and set(short) == set(observed.names.regions):
+        region, problem = next(iter(short.items()))
+        more = f" (and {len(short) - 1} more regions)" if len(short) > 1 else ""
+        yield Refusal(
+            (*own, "regions"),
+            f"{region} has too little quota{more}: {problem}",
+            "request it at https://console.cloud.google.com/iam-admin/quotas?project="
+            f"{observed.names.project} (service Vertex AI API), or list another region",
+        )
     for region, bucket in observed.buckets.items():
         yield from refuse_bucket(bucket, region, (*own, "bucket"))

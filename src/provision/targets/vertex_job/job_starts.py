@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from provision.adapters.google.custom_jobs import JobUnplaced
+from provision.adapters.google.custom_jobs import JobInternalError, JobUnplaced
 from provision.effects.google import UploadObjects
 from provision.effects.vertex import StartJob
 from provision.errors import ExternalError
@@ -29,6 +29,8 @@ from provision.targets.vertex_job.resource_names import get_job_target, region_n
 
 _PENDING_S = 45 * 60
 """Seconds that a job may have no machines: a stockout shows after about 20 minutes. Our choice."""
+
+_INTERNAL = "internal error of Vertex AI"
 
 
 class NoRegionLeft(ExternalError):
@@ -73,9 +75,11 @@ def start_job(
         NoRegionLeft: none takes it.
     """
     observed = observe_job(context, journal.ledger, journal.system)
-    tried, last = {attempt.partition(":")[0] for attempt in attempts}, None
-    for region in observed.names.regions:
-        if region in tried:
+    last = None
+    for region in _list_regions(observed.names.regions, attempts):
+        if region in observed.short_quotas:
+            attempts = (*attempts, f"{region}: {observed.short_quotas[region]}")
+            journal.progress(attempts[-1])
             continue
         try:
             action = _plan_job(context, journal, observed, region, request, attempts)
@@ -86,7 +90,8 @@ def start_job(
             last = error
         else:
             return
-    stored = JobRecord.find(journal.state, context.address)
+    kind = JobRecord if request.program is None else ProgramRecord
+    stored = kind.find(journal.state, context.address)
     if stored is not None and stored.is_moving:  # the next command begins with the first region
         ended = replace(stored, is_moving=False)
         journal.record(context.address, stored.part, ended.to_json())
@@ -95,6 +100,54 @@ def start_job(
     if last is not None and len(attempts) == 1:
         hint, why = last.hint, f"{why}\n{last.why}"
     raise NoRegionLeft("no region accepted the job", why=why, hint=hint)
+
+
+def _list_regions(regions: tuple[str, ...], attempts: tuple[str, ...]) -> list[str]:
+    """Return the regions that were not tried; after an internal error, else the same one again."""
+    tried = [attempt.partition(":")[0] for attempt in attempts]
+    untried = [region for region in regions if region not in tried]
+    if not untried and attempts and attempts[-1].endswith(f": {_INTERNAL}"):
+        return tried[-1:]
+    return untried
+
+
+def move_job(
+    driver: AnyDriver,
+    context: TargetContext,
+    journal: Journal,
+    record: JobRecord,
+    error: JobUnplaced,
+    request: JobRequest,
+) -> None:
+    """End a job that its region does not run, and start it in the next one.
+
+    Raises:
+        NoRegionLeft: no region takes it, or it ended with an internal error before.
+    """
+    is_internal = isinstance(error, JobInternalError)
+    what = _INTERNAL if is_internal else error.what
+    reason = f"{record.region}: {what}"
+    journal.progress(reason)
+    attempts = (*record.attempts, reason)
+    if is_internal and any(attempt.endswith(f": {_INTERNAL}") for attempt in record.attempts):
+        record_end(driver, context, journal, record, error.why or error.what)
+        raise NoRegionLeft(
+            "the job failed twice with an internal error of Vertex AI",
+            why="\n".join(attempts),
+            hint=error.hint,
+        )
+    moving = replace(record, attempts=attempts, is_moving=True)
+    end_job(driver, context, journal, moving, error.why or error.what)
+    start_job(driver, context, journal, request, attempts)
+
+
+def find_attempts(journal: Journal, record: JobRecord | None) -> tuple[str, ...]:
+    """Return the regions that a command tried that was interrupted on its way to the next one."""
+    if record is None or not record.is_moving:
+        return ()
+    for attempt in record.attempts:
+        journal.progress(f"{attempt} (tried by an interrupted command)")
+    return record.attempts
 
 
 def _plan_job(
@@ -147,7 +200,7 @@ def _plan_job(
         context.address,
         record.part,
         record.title,
-        request.reason if not attempts else "the region before had no place for it",
+        request.reason if not attempts else f"the last attempt failed: {attempts[-1]}",
         (UploadObjects(objects), StartJob(parent, body, nonce)),
         record.to_json(),
         intent=intent,

@@ -18,6 +18,7 @@ from provision.targets.bucket_location import read_bucket
 from provision.targets.context import TargetContext, find_card
 from provision.targets.vertex_job.agent_config import JobProgram, build_programs
 from provision.targets.vertex_job.job_body import build_job_spec, build_machine
+from provision.targets.vertex_job.quotas import find_short_quotas
 from provision.targets.vertex_job.records import ProgramsRecord
 from provision.targets.vertex_job.resource_names import (
     JobNames,
@@ -34,6 +35,7 @@ class JobObservation:
         machine_type: "" if no machine type fits.
         offer: One machine with its price in a job on demand; None if it is unknown.
         buckets: The bucket of each region; {} for one that cannot be read.
+        short_quotas: Why the quota of a region is too small for the job, by region.
     """
 
     facts: Facts
@@ -45,6 +47,7 @@ class JobObservation:
     offer: MachineOffer | None
     job_spec: Mapping[str, Any]
     buckets: Mapping[str, Mapping[str, Any]]
+    short_quotas: Mapping[str, str]
 
 
 def observe_job(context: TargetContext, ledger: Ledger, reader: Reader) -> JobObservation:
@@ -63,6 +66,7 @@ def observe_job(context: TargetContext, ledger: Ledger, reader: Reader) -> JobOb
         None if offer is None else price_in_job(offer, facts),
         build_job_spec(context, build_machine(context, machine_type, card)),
         {region: read_bucket(target.bucket_in(region) or None, reader) for region in names.regions},
+        find_short_quotas(context, names, card, facts.machines.get(machine_type), reader),
     )
 
 

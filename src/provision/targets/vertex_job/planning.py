@@ -135,6 +135,8 @@ def _notes(context: TargetContext, observed: JobObservation) -> Iterator[str]:
     preemptible = target.capacity.strategy == "spot" or target.capacity.flex_start is not None
     metrics = list_quota_metrics(observed.card, observed.facts, preemptible=preemptible)
     yield f"quota that counts: {', '.join(metrics)}"
+    for region, problem in observed.short_quotas.items():
+        yield f"no job in {region}: {problem}"
     for region, bucket in observed.buckets.items():
         yield from note_distant_bucket(bucket, region)
     if target.replicas > 1:

@@ -24,6 +24,8 @@ from provision.targets.job_programs import JobResult
 from provision.targets.vertex_job.job_starts import (
     JobRequest,
     end_job,
+    find_attempts,
+    move_job,
     read_limits,
     record_end,
     start_job,
@@ -72,7 +74,8 @@ def start_program(
     journal.perform(driver, plan_programs(context, observed), announce=False)
     journal.progress(describe_price(context, observed))
     run = monitor.record.name if monitor is not None else ""
-    start_job(driver, context, journal, JobRequest("it runs the program", program, run))
+    attempts = find_attempts(journal, ProgramRecord.find(journal.state, context.address))
+    start_job(driver, context, journal, JobRequest("it runs the program", program, run), attempts)
 
 
 def follow_program(
@@ -136,12 +139,9 @@ def _move(
     """Cancel a job without machines, and start its program in the next region."""
     with open_journal() as journal:
         _require_same(context, journal, record)
-        reason = f"{record.region}: {error.what}"
-        journal.progress(reason)
         program = _read_program(record, journal.system)
-        end_job(driver, context, journal, record, error.why or error.what)
         request = JobRequest("it runs the program", program, record.run)
-        start_job(driver, context, journal, request, (*record.attempts, reason))
+        move_job(driver, context, journal, record, error, request)
 
 
 def _close(

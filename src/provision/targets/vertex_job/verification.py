@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from provision.adapters.google.custom_jobs import JobUnplaced
 from provision.adapters.google.report_polling import ReportTimeout, ReportUnavailable
 from provision.effects.local import MakeFolder, RemoveTree
@@ -16,6 +14,8 @@ from provision.targets.device_runs import describe_running, find_unreported
 from provision.targets.vertex_job.job_starts import (
     JobRequest,
     end_job,
+    find_attempts,
+    move_job,
     read_limits,
     record_end,
     start_job,
@@ -65,7 +65,8 @@ def verify_by_job(
         if options.rerun or record is None or reason_for_new_job(context, journal.state):
             if record is not None:
                 end_job(driver, context, journal, record, "a new job was requested")
-            attempts = () if options.rerun else _find_attempts(context, journal)
+            moving = None if options.rerun else JobRecord.find(journal.state, context.address)
+            attempts = find_attempts(journal, moving)
             start_job(driver, context, journal, _REQUEST, attempts)
         if options.detach:
             return Pending()
@@ -75,16 +76,6 @@ def verify_by_job(
     except BaseException as interruption:
         _cancel_interrupted(driver, context, journal, interruption)
         raise
-
-
-def _find_attempts(context: TargetContext, journal: Journal) -> tuple[str, ...]:
-    """Return the regions that a command tried that was interrupted on its way to the next one."""
-    record = JobRecord.find(journal.state, context.address)
-    if record is None or not record.is_moving:
-        return ()
-    for attempt in record.attempts:
-        journal.progress(f"{attempt} (tried by an interrupted command)")
-    return record.attempts
 
 
 def await_job_reports(driver: AnyDriver, context: TargetContext, journal: Journal) -> ProbeEvidence:
@@ -99,11 +90,7 @@ def await_job_reports(driver: AnyDriver, context: TargetContext, journal: Journa
         try:
             return _await(context, journal, record)
         except JobUnplaced as error:
-            reason = f"{record.region}: {error.what}"
-            journal.progress(reason)
-            moving = replace(record, attempts=(*record.attempts, reason), is_moving=True)
-            end_job(driver, context, journal, moving, error.why or error.what)
-            start_job(driver, context, journal, _REQUEST, moving.attempts)
+            move_job(driver, context, journal, record, error, _REQUEST)
         except ReportTimeout as error:
             end_job(driver, context, journal, record, error.why)
             raise

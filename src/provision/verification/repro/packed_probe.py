@@ -15,7 +15,7 @@ from provision.verification.device_files import probe_zipapp
 
 CHECKS_OF_PROJECTS = frozenset({"V01", "V02"})
 """Checks of `code` and of `verify.command`."""
-CHECKS_OF_REPLICAS = frozenset(f"G0{number}" for number in (1, 2, 3, 4, 6, 7, 8))
+CHECKS_OF_REPLICAS = frozenset(f"G0{number}" for number in range(1, 9))
 """Checks that compare the machines of a job."""
 _WIDTH = 150
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from xml.etree import ElementTree as ET
 
 from provision.agent.probe.model import Status
@@ -16,16 +16,31 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?=Z?\Z)")
 _EPOCH = "1970-01-01T00:00:00"
 
 
-def render_junit(reports: Iterable[Report]) -> str:
+def render_junit(reports: Iterable[Report], unreported: Mapping[str, str] | None = None) -> str:
     """Return the reports as one document with a suite for each.
 
     A failed check is a failure, a required one that is unknown an error, any other that was not
     observed is skipped. Warnings are in system-out. The first case of a suite is its verdict, so
-    that no suite is green whose verdict is not.
+    that no suite is green whose verdict is not. `unreported` has the error of each target without
+    a report, which becomes a suite.
     """
     root = ET.Element("testsuites")
     root.extend(_suite(number, ReportView(report)) for number, report in enumerate(reports))
+    for label, error in (unreported or {}).items():
+        root.append(_unreported_suite(len(root), label, error))
     return render_document(root)
+
+
+def _unreported_suite(number: int, label: str, error: str) -> ET.Element:
+    case = _verdict_case()
+    case.append(make_element("error", {"type": "not verified", "message": error}, error))
+    about = {"name": label, "package": "provision", "id": str(number), "timestamp": _EPOCH}
+    about |= {"hostname": "localhost", "tests": "1", "failures": "0", "errors": "1"}
+    suite = make_element("testsuite", {**about, "skipped": "0", "time": "0.000"})
+    suite.append(ET.Element("properties"))
+    suite.append(case)
+    suite.extend([ET.Element("system-out"), ET.Element("system-err")])
+    return suite
 
 
 def _suite(number: int, view: ReportView) -> ET.Element:
@@ -65,10 +80,7 @@ def _suite(number: int, view: ReportView) -> ET.Element:
 
 
 def _verdict(view: ReportView) -> ET.Element:
-    report = view.report
-    case = make_element(
-        "testcase", {"classname": "verdict", "name": "is the declared environment", "time": "0.000"}
-    )
+    report, case = view.report, _verdict_case()
     about = {"message": report.sentence}
     if report.verdict == "simulated":
         case.append(make_element("skipped", about))
@@ -76,6 +88,11 @@ def _verdict(view: ReportView) -> ET.Element:
         kind = "failure" if report.verdict == "failed" else "error"
         case.append(make_element(kind, {"type": view.headline, **about}, report.sentence))
     return case
+
+
+def _verdict_case() -> ET.Element:
+    about = {"classname": "verdict", "name": "is the declared environment", "time": "0.000"}
+    return make_element("testcase", about)
 
 
 def _case(check: ReportedCheck) -> ET.Element:

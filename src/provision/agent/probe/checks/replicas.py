@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from ..model import Check, Need, Threshold
+from .training import DISTRIBUTED_ERROR
 
 CLOCKS_DIFFER = Threshold(
     1.0, "s between the clocks of two machines", "own choice: logs and tokens need no more"
@@ -52,6 +53,14 @@ CHECKS = (
         after=("G02",),
         causes=("replicas.links_mb_s",),
         threshold=SLOW_MACHINE,
+    ),
+    _replicas(
+        "G05",
+        title="a training step on all machines",
+        needs=(Need.REPLICAS, Need.TORCH),
+        after=("G02",),
+        causes=("replicas.count", "package.*", "torch.libraries"),
+        threshold=DISTRIBUTED_ERROR,
     ),
     _replicas("G06", title="one identity on all machines", causes=("replicas.differences",)),
     _replicas(

@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
+import math
+
 from ..checks.replicas import CLOCKS_DIFFER, SLOW_MACHINE, SLOW_NETWORK
-from ..model import Judgement
-from .judgement import JudgeInput, fails, format_bytes, passes, skipped, unknown, warns
+from ..checks.training import DISTRIBUTED_ERROR
+from ..model import JsonObject, Judgement, Proof
+from .judgement import (
+    JudgeInput,
+    fails,
+    format_bytes,
+    format_list,
+    format_number,
+    is_number,
+    passes,
+    skipped,
+    unknown,
+    warns,
+)
 from .symptoms import explain_error
 
 _PORT_FIX = (
@@ -141,6 +155,78 @@ def _links(given: JudgeInput) -> Judgement:
     )
 
 
+def _training(given: JudgeInput) -> Judgement:
+    if _count(given) == 1:
+        return skipped("there is one machine")
+    if "transformers" not in given.expected.packages:
+        return skipped("transformers is not in the lock")
+    if given.expected.proof is not Proof.HF_TRAINER:
+        return skipped("the declared training does not use Trainer")
+    own, notes = given.expected.gpu_count or 1, given["replicas.training"]
+    if notes is None:
+        return unknown("the processes of the machines did not finish (see G02)")
+    errors = [note["error"] for note in notes if "error" in note]
+    if errors or len(notes) < own:
+        tail = given.get("_replicas.training_tail") or ""
+        code = given["replicas.training_exit"]
+        how = "hangs" if code is None else f"ended with exit code {code}"
+        cause, fix = explain_error(errors[0] if errors else tail)
+        return fails(
+            f"a training step across {_count(given)} machines fails: {errors[0]}"
+            if errors
+            else f"a training step across {_count(given)} machines {how}",
+            own,
+            len(notes) - len(errors),
+            cause or "a process of this or of another machine failed",
+            fix or "see the same check in the reports of the other machines",
+        )
+    world = _count(given) * own
+    wrong = [text for note in notes[:1] for text in _wrong_steps(note, world)]
+    shown = {name: notes[0][name].get("loss") for name in ("ddp", "fsdp")}
+    if wrong:
+        return fails(
+            f"a training step across {_count(given)} machines: {format_list(wrong)}",
+            DISTRIBUTED_ERROR.value,
+            shown,
+            "the gradients of a process do not reach the others, or its arithmetic is wrong",
+            "lock torch, transformers and accelerate together; run it again on other machines",
+            DISTRIBUTED_ERROR,
+        )
+    without = notes[0]["fsdp"].get("reason")
+    names = "ddp" if without else "ddp and with fsdp"
+    return passes(
+        f"a step with {names} leaves {world} processes with equal weights"
+        + (f"; fsdp was not tested: {without}" if without else ""),
+        DISTRIBUTED_ERROR.value,
+        shown,
+        DISTRIBUTED_ERROR,
+    )
+
+
+def _wrong_steps(note: JsonObject, world: int) -> list[str]:
+    wrong, ddp, fsdp = [], note["ddp"], note["fsdp"]
+    if "DistributedDataParallel" not in ddp["wrapper"]:
+        wrong.append(f"Trainer wraps the model in {ddp['wrapper'] or 'nothing'}, not in ddp")
+    for name, step in (("ddp", ddp), ("fsdp", fsdp)):
+        if "reason" in step:
+            continue
+        if not is_number(step["loss"]) or not math.isfinite(step["loss"]):
+            wrong.append(f"the loss with {name} is {step['loss']}")
+        hashes = step["weights"]
+        different = [rank for rank, digest in enumerate(hashes) if digest != hashes[0]]
+        if different:
+            ranks = ", ".join(map(str, different))
+            wrong.append(f"with {name}, weights of rank {ranks} differ from those of rank 0")
+        if len(hashes) != world:
+            noun = "process" if len(hashes) == 1 else "processes"
+            wrong.append(f"with {name}, {len(hashes)} {noun} trained instead of {world}")
+    error = fsdp.get("error", 0.0)
+    if not is_number(error) or not error <= DISTRIBUTED_ERROR.value:
+        shown = format_number(error) if is_number(error) else error
+        wrong.append(f"with fsdp, weights differ from those of a single process by {shown}")
+    return wrong
+
+
 def _marks(given: JudgeInput) -> Judgement:
     path, unread = given["replicas.shared_path"], given["replicas.unread_marks"]
     if path is None:
@@ -224,6 +310,7 @@ JUDGES = {
     "G02": _sums,
     "G03": _bandwidth,
     "G04": _links,
+    "G05": _training,
     "G06": _identity,
     "G07": _marks,
     "G08": _clocks,

@@ -7,9 +7,10 @@ from typing import Any
 
 from ...core.shared_marks import find_shared_path, mark_folder, mark_text
 from ..context import ObserverContext
-from ..model import Readings
+from ..model import Proof, Readings
 from ..proofs.machine_links import list_links
-from ..proofs.recipe import scratch_folder
+from ..proofs.machine_training import read_training_notes, write_training_task
+from ..proofs.recipe import Recipe, prepare_environment, scratch_folder
 from ..replicas import DeclaredReplicas
 from .multi_gpu import rank_program, run_with_torchrun
 from .tensors import device_of
@@ -40,8 +41,12 @@ def _sums(context: ObserverContext) -> Readings:
     place, ranks = declared.rendezvous, context.expected.gpu_count or 1
     if place is None:
         return {"replicas.sums_ranks": None}
-    folder = scratch_folder(context.scratch, "replicas")
+    first, folder = place.rank * ranks, scratch_folder(context.scratch, "replicas")
     backend = "nccl" if device_of(context) == "cuda" else "gloo"
+    environ = dict(context.environ)
+    if context.expected.proof is Proof.HF_TRAINER and declared.count > 1:
+        prepare_environment(environ, context.expected, context.scratch, every_device=True)
+        write_training_task(folder, Recipe.of(context.expected))
     # The static rendezvous: ranks follow the order of the machines, and the chief's name and port
     # are reachable from all of them. c10d takes another address and sorts by it.
     options = (
@@ -56,17 +61,19 @@ def _sums(context: ObserverContext) -> Readings:
         ranks,
         rank_program(backend, folder, _SIZES[backend]),
         folder,
-        context.environ,
+        environ,
         _PATIENCE_S,
         options=options,
-        first_rank=place.rank * ranks,
+        first_rank=first,
     )
     context.memo["replicas.run"] = run
+    context.memo["replicas.notes"] = read_training_notes(folder, ranks, first)
     return {
         "replicas.sums_wrong": sum(report["wrong"] for report in run.rank_reports),
         "replicas.sums_ranks": len(run.rank_reports),
         "replicas.sums_world": sorted({int(report["world"]) for report in run.rank_reports}),
-        "replicas.sums_exit": run.code,
+        # Once the sums are written, the rest of the processes' work is G05's.
+        "replicas.sums_exit": 0 if len(run.rank_reports) == ranks else run.code,
         "replicas.backend": backend,
         "_replicas.tail": run.tail,
     }
@@ -91,6 +98,15 @@ def _links(context: ObserverContext) -> Readings:
             f"{names[first]} {names[second]}": round(speed, 1)
             for (first, second), speed in zip(links, speeds, strict=True)
         }
+    }
+
+
+def _training(context: ObserverContext) -> Readings:
+    run, notes = context.memo.get("replicas.run"), context.memo.get("replicas.notes")
+    return {
+        "replicas.training": notes,
+        "replicas.training_exit": run.code if run else None,
+        "_replicas.training_tail": run.tail if run else "",
     }
 
 
@@ -145,6 +161,7 @@ OBSERVERS = {
     "G02": _sums,
     "G03": _bandwidth,
     "G04": _links,
+    "G05": _training,
     "G06": _identity,
     "G07": _marks,
     "G08": _machines,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import time
 from collections.abc import Sequence
 from datetime import timedelta
@@ -11,6 +12,7 @@ from pathlib import Path
 
 from ..model import Environ, JsonObject
 from .machine_links import measure_links
+from .machine_training import TASK, train_on_machines
 
 _NUMBERS = (1 << 10, 1 << 20, 1 << 24)
 """Numbers of a sum: 4 KiB, 4 MiB and 64 MiB, because NCCL sends short, middle and long messages in
@@ -25,7 +27,8 @@ _PATIENCE = timedelta(seconds=50)
 def run_rank(backend: str, folder: Path, sizes: Sequence[int], environ: Environ) -> None:
     """Join as one process of torchrun; write `folder`/RANK.json. `sizes` are message bytes.
 
-    On several machines, the links between them are measured as well.
+    On several machines, the links between them are measured as well, and one step is trained if
+    the folder has a task for it.
     """
     import torch
     from torch import distributed
@@ -50,8 +53,14 @@ def run_rank(backend: str, folder: Path, sizes: Sequence[int], environ: Environ)
     machines = int(environ.get("GROUP_WORLD_SIZE", "1"))
     if machines > 1:
         results["links_mb_s"] = measure_links(rank, ranks // machines, machines, device)
-    distributed.destroy_process_group()
     (folder / f"{rank}.json").write_text(json.dumps(results), encoding="utf-8")
+    if (folder / TASK).exists():
+        train_on_machines(folder, rank, ranks, device)
+        # Not by returning: after a failed step the others may wait for this process, and ending
+        # the group waits for them.
+        sys.stdout.flush()
+        os._exit(0)
+    distributed.destroy_process_group()
 
 
 def count_wrong_sums(rank: int, ranks: int, device: str) -> int:

@@ -19,7 +19,10 @@ _MIXED = {"fp16": "fp16", "bf16": "bf16", "fp8": "fp8"}
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """The part of a spec that decides how a training starts; `gpus` 0 is a CPU or Apple GPU."""
+    """The part of a spec that decides how a training starts; `gpus` 0 is a CPU or Apple GPU.
+
+    `machines` is their number in a job.
+    """
 
     strategy: str
     launcher: str
@@ -27,6 +30,7 @@ class Launch:
     gpus: int
     trainer: bool
     accelerate: bool
+    machines: int = 1
 
     @classmethod
     def of(cls, expected: Expectations) -> Launch:
@@ -39,6 +43,7 @@ class Launch:
             0 if expected.gpu_type in (None, "mps") else expected.gpu_count,
             expected.proof is Proof.HF_TRAINER,
             "accelerate" in expected.packages,
+            1 if expected.replicas is None else expected.replicas.count,
         )
 
     @property
@@ -65,6 +70,8 @@ class Launch:
 
 def reason_not_testable(launch: Launch) -> str:
     """Why the check cannot show this strategy; "" when it can."""
+    if launch.machines > 1 and launch.trainer and launch.gpus < 2:
+        return "each machine has one process: G05 trains on all machines"
     if launch.strategy != "ddp" and not launch.gpus:
         return f"{launch.strategy} needs a GPU: without one, accelerate uses ddp"
     if launch.strategy != "ddp" and not launch.trainer:
