@@ -108,7 +108,7 @@ def test_a_wheel_whose_own_record_is_wrong_is_verified_with_a_warning(
     done = bench.run("apply", "spec.yaml", "--yes")
     assert done.returncode == 0, done.stdout
     assert (
-        "warn P07 package files: files that did not match their RECORD even when they were "
+        "warn P07 package files: files already differed from their RECORD when they were "
         "installed" in " ".join(done.stdout.split())
     )
 

@@ -239,7 +239,7 @@ def test_a_forged_report_is_not_accepted(bench: Bench) -> None:
             data["custom_jobs"][name]["state"] = "JOB_STATE_SUCCEEDED"
         returned, errors = ended(running)
         assert returned == 3, errors
-        assert "is not the report that the replica wrote" in errors
+        assert "is not the one the replica wrote" in errors
 
 
 @pytest.mark.long(minutes=True)

@@ -53,8 +53,8 @@ if TYPE_CHECKING:
 @click.option(
     "--before",
     is_flag=True,
-    help="Verify the image of an instance before creating the instance, with a job that costs "
-    "money while it runs and is deleted afterwards.",
+    help="Before creating an instance, verify its image by running a job, which costs money while "
+    "it runs and is deleted afterwards.",
 )
 @SANDBOX
 @FAULTS

@@ -37,7 +37,7 @@ def run_hub(plan: dict[str, Any]) -> None:
     for number, (host, process) in enumerate(zip(plan["hosts"], starting, strict=True)):
         first_line = process.stdout.readline() if process.stdout else b""
         if not first_line or process.stdin is None:
-            raise OSError("could not create the namespaces for a host")
+            raise OSError("could not create the network namespace of a simulated machine")
         link = f"host{number}"
         peer = ("peer", "name", "eth0", "netns", str(process.pid))
         _run("ip", "link", "add", link, "type", "veth", *peer)
@@ -52,7 +52,7 @@ def run_hub(plan: dict[str, Any]) -> None:
         process.stdin.close()
     for process in starting:
         if process.wait():
-            raise OSError(f"a host process exited with code {process.returncode}")
+            raise OSError(f"a simulated machine exited with code {process.returncode}")
     channel.send(b"ready")
     while number_text := channel.recv(64):
         _run("ip", "link", "set", f"host{int(number_text)}", "down")

@@ -253,7 +253,7 @@ def test_a_wheel_whose_record_never_fitted_is_a_warning(environment: Environment
     code, status, message = verdict(environment)
     assert (code, status) == (0, "warn")
     assert (
-        "RECORD even when they were installed: alpha: alpha/__init__.py has 19 bytes, expected 10"
+        "RECORD when they were installed: alpha: alpha/__init__.py has 19 bytes, expected 10"
         in message
     )
 

@@ -471,7 +471,7 @@ ROWS = [
     Row("P07", "fail", {**FILES, **ALTERED, "packages.stray_pth": ["evil.pth"], "packages.without_record": ["b: no"]}, says="; evil.pth, which Python runs"),
     Row("P07", "warn", {**FILES, "packages.stray_pth": ["image.pth"], "_packages.own": False}, says="files that do not belong to any package: image.pth"),
     Row("P07", "warn", {**FILES, "packages.stray": ["stray.py"]}, says="files that do not belong to any package: stray.py"),
-    Row("P07", "warn", {**FILES, "packages.never_fitted": ["a: a.py is missing"]}, says="that did not match their RECORD even when they were installed: a: a.py is missing"),
+    Row("P07", "warn", {**FILES, "packages.never_fitted": ["a: a.py is missing"]}, says="already differed from their RECORD when they were installed: a: a.py is missing"),
     Row("P07", "unknown", {**FILES, "packages.without_record": ["a: its RECORD cannot be read: gone"], "packages.stray": ["x"]}, says="cannot check whether files were changed: a: its"),
     Row("T01", "pass", {"torch.version": "2.13.0+cpu", "torch.cuda": None}, {"packages": TORCH, "flavour": "cpu"}),
     Row("T01", "pass", {"torch.version": "2.13.0+cu130", "torch.cuda": "13.0"}, {**FROM_PYPI, "flavour": "cu130"}),

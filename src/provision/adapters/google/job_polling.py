@@ -186,9 +186,9 @@ class _ReportFollower(JobFollower):
         is_own = isinstance(subject, dict) and subject.get("nonce") == effect.nonce
         if not is_own or hashlib.sha256(content).hexdigest() != sha256:
             raise ReportUnavailable(
-                f"the report of {name} is not the report that the replica wrote",
-                why="its sha256 does not match the listed one, or its nonce does not match this "
-                "run",
+                f"the report received for {name} is not the one the replica wrote",
+                why="its sha256 does not match the one in the job's index, or its nonce does "
+                "not match this run",
                 hint=_FOREIGN_HINT,
             )
         verdict = document.get("verdict")

@@ -43,7 +43,7 @@ def _check(context: LintContext) -> Findings:
             evidence=row.evidence,
             why=(
                 f"Colab's kernel does not start with {row.package}{row.kills}; "
-                "only a new runtime fixes this."
+                "then only deleting the runtime and starting a fresh one helps."
             ),
             help=f"{fix.title}, or set `isolation: venv` on target `{system.target.name}`",
             related=system.related,
@@ -56,7 +56,7 @@ RULE = Rule(
     name="colab-kernel-dies",
     severity=Severity.ERROR,
     sources=(
-        "googlecolab/colabtools at 3c07d776, its kernel started with ipython 9.0.0",
+        "googlecolab/colabtools at 3c07d776, tested by starting its kernel with ipython 9.0.0",
         "googlecolab/colabtools#5133",
     ),
     check=_check,

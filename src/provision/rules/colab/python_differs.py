@@ -32,7 +32,7 @@ def _check(context: LintContext) -> Findings:
         runtime = target.runtime
         if runtime is None or fields.isolation != "system" or runtime.minor == python:
             continue
-        help_text = f'set `isolation: venv`, or `python: "{runtime.minor}"`'
+        help_text = f'set `isolation: venv`, or set `python: "{runtime.minor}"`'
         fix = isolate_fix(context, target)
         fitting = [row.runtime for row in pinnable_runtimes(context, python)]
         if fitting and fields.via == "browser":

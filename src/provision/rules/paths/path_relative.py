@@ -69,8 +69,8 @@ RULE = Rule(
     name="path-relative",
     severity=Severity.ERROR,
     sources=(
-        "the spec language: `paths` are absolute",
-        "Colab and Workbench, working directory of a notebook",
+        "the spec language, `paths` (absolute)",
+        "Colab and Workbench, working directory of notebooks",
     ),
     check=_check,
     bad=examples(

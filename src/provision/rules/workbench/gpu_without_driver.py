@@ -33,7 +33,7 @@ def _check(context: LintContext) -> Findings:
             f"{target.gpu_settings.gpu} is requested, but `gpu_driver: false` leaves it without "
             "a driver",
             route,
-            why="Workbench then does not install a driver, and torch does not find the GPU.",
+            why="With this setting, Workbench installs no driver, so torch cannot find the GPU.",
             help=f"{fix.title}, or remove `gpu_driver`",
             related=related_gpu(target),
             fix=fix,

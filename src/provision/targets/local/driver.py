@@ -295,7 +295,7 @@ def _require_code(context: TargetContext, observed: LocalObservation) -> None:
     if code.problems or observed.code_problem == ABSENT:
         why = "; ".join(problem.why for problem in code.problems)
         raise Refused(
-            f"the code of {context.address} is missing",
+            f"the code for {context.address} is missing",
             why=why or f"{code.folder} does not exist",
             hint=f"get it with `{context.command('apply')}`",
         )

@@ -39,7 +39,7 @@ def pack_probe_for_check(
         raise Refused(
             f"{name} cannot be written as a standalone program",
             why="the check compares several machines",
-            hint="run the job again: `provision verify SPEC --target TARGET`",
+            hint="run the check on the target's machines: `provision verify SPEC --target TARGET`",
         )
     try:
         document = narrow_expectations(name, promised, tier)
@@ -52,7 +52,9 @@ def pack_probe_for_check(
         )
         hint = f"verify again with this version: `provision verify SPEC --only {name}`"
         raise Refused(
-            f"{name} cannot be reproduced from these expectations", why=why, hint=hint
+            f"the expectations do not contain what {name} needs to be reproduced",
+            why=why,
+            hint=hint,
         ) from None
     if not any(
         selected.id == name and is_applicable(selected.check, expected)

@@ -180,7 +180,8 @@ def _repeats(given: JudgeInput) -> Judgement:
             f"{', '.join(off)} was switched on, but is off",
             dict.fromkeys(switches, True),
             switches,
-            "this release ignores the switch for deterministic kernels, or XLA_FLAGS overrides it",
+            "the installed release ignores the setting for deterministic kernels, or XLA_FLAGS "
+            "overrides it",
             _AGAIN,
         )
     if first == again:
