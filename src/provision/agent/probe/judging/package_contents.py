@@ -144,7 +144,7 @@ def _remarks(given: JudgeInput) -> Judgement | None:
     seen = given.seen
     if unfit := seen["packages.never_fitted"]:
         return warns(
-            "files that did not match their RECORD even when they were installed: "
+            "files already differed from their RECORD when they were installed: "
             f"{format_list(unfit)}",
             [],
             unfit,
