@@ -78,7 +78,7 @@ facts: $(VENV)/.developed
 
 # What machines can read of the facts, compared with the package index of pip's configuration: docs/reference/facts.md.
 remake: $(VENV)/.developed
-	$(LOCAL) sh -c 'for table in torch transformers packages cuda cuda_wheels source_only releases tensorflow jax models windows vertex; do $(BIN)/python support/remake_$$table.py --check || code=1; done; $(BIN)/python support/read_training_arguments.py --check || code=1; exit $${code:-0}'
+	$(LOCAL) sh -c 'for table in torch transformers packages cuda cuda_wheels numpy source_only releases tensorflow jax models windows vertex; do $(BIN)/python support/remake_$$table.py --check || code=1; done; $(BIN)/python support/read_training_arguments.py --check || code=1; exit $${code:-0}'
 
 # The same tables written anew, with all that is generated from them. .cache/refresh.md lists the rows and golden findings that changed.
 refresh: $(VENV)/.developed

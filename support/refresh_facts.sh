@@ -3,7 +3,7 @@
 # golden findings that changed, and what could not be read. TABLES names some of the scripts; REF is what the rows are compared with.
 set -u
 bin=$1
-tables=${TABLES:-torch transformers packages cuda cuda_wheels source_only tensorflow jax models windows vertex}
+tables=${TABLES:-torch transformers packages cuda cuda_wheels numpy source_only tensorflow jax models windows vertex}
 old=$(mktemp -d) || exit 2
 trap 'rm -rf "$old"' EXIT
 git archive "${REF:-HEAD}" src/provision/facts | tar -x -C "$old" || exit 2

@@ -92,7 +92,7 @@ class _Reader(ast.NodeVisitor):
                 self._import_own(alias.name)
             elif top in self._packages:
                 self._record(alias.name, node.lineno)
-                self._aliases[alias.asname or top] = alias.name if alias.asname else top
+                self._name(alias.asname or top, alias.name if alias.asname else top)
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
         source = self._tree.absolute(self._module, node.level, node.module or "")
@@ -105,7 +105,14 @@ class _Reader(ast.NodeVisitor):
             elif top in self._packages and alias.name != "*":
                 path = f"{source}.{alias.name}"
                 self._record(path, node.lineno)
-                self._aliases[alias.asname or alias.name] = path
+                self._name(alias.asname or alias.name, path)
+
+    def _name(self, alias: str, path: str) -> None:
+        """Remember what a name stands for; not if it exists only under a condition."""
+        if self._guards & guards.GUARDED:
+            self._aliases.pop(alias, None)
+        else:
+            self._aliases[alias] = path
 
     def _import_own(self, module: str) -> None:
         if self._depth == 0:
@@ -213,10 +220,15 @@ class _Reader(ast.NodeVisitor):
                 if made:
                     self._objects[name] = made
                 self._aliases.pop(name, None)
-                if guards.compares_versions(node.value):
+                if guards.compares_versions(node.value) or self._reads_version(node.value):
                     self._versions.add(name)
             else:
                 self.visit(target)
+
+    def _reads_version(self, value: ast.expr) -> bool:
+        """Return whether a value depends on a name that holds a comparison of versions."""
+        names = {node.id for node in ast.walk(value) if isinstance(node, ast.Name)}
+        return not self._versions.isdisjoint(names)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
         if node.value is not None:

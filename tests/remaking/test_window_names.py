@@ -71,6 +71,11 @@ def written(name: NeededName) -> str:
             {"pyarrow error", "pyarrow.__version__ error"},
         ),
         ("NEW = compare_version('pyarrow', '1')\nif NEW:\n    import pyarrow", set()),
+        (
+            "import pyarrow\nNEW = parse(version) > 1\nUSED = NEW and f()\nx = USED and pyarrow.x",
+            {"pyarrow error"},
+        ),
+        ("if DEBUG:\n    import pyarrow as pa\nx = pa.x", set()),
         ("if is_pyarrow_available():\n    import pyarrow", {"pyarrow error?"}),
         ("if is_torch_available():\n    import pyarrow", {"pyarrow error"}),
         ("if is_pyarrow_available('>1'):\n    import pyarrow", set()),

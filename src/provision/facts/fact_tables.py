@@ -337,7 +337,7 @@ class FactTables:
     """Packages of which some releases have only a source distribution."""
     brought_sources = grouped("source_only.brings", BroughtSource.from_columns)
     """By the package that requires one of `wheel_releases`."""
-    numpy_floors = keyed("extensions.numpy2", NumpyFloor)
+    numpy_floors = keyed("numpy_builds", NumpyFloor)
     undeclared = rows("undeclared", UndeclaredRequirement)
     windows = rows("windows", ReleaseWindow.from_columns)
     windows_read = keyed("windows.read", ReadReleases.from_columns)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -155,14 +155,31 @@ def load_releases(folder: Path | None = None) -> Mapping[str, PackageReleases]:
 
 @lru_cache(maxsize=8)
 def _load_releases(folder: Path) -> Mapping[str, PackageReleases]:
-    return CompiledTables(folder / "releases.json").build(_by_package)
+    return CompiledTables(folder / "releases.json").build(_LazyReleases)
 
 
-def _by_package(compiled: CompiledTables) -> Mapping[str, PackageReleases]:
-    rows: dict[str, list[list[str]]] = {}
-    for row in compiled.value("rows"):
-        rows.setdefault(row[0], []).append(row)
-    return {name: PackageReleases(name, own) for name, own in rows.items()}
+class _LazyReleases(Mapping[str, PackageReleases]):
+    """The packages of the table; the rows of one are read when it is looked up first."""
+
+    def __init__(self, compiled: CompiledTables) -> None:
+        self._rows: dict[str, list[list[str]]] = {}
+        for row in compiled.value("rows"):
+            self._rows.setdefault(row[0], []).append(row)
+        self._known: dict[str, PackageReleases] = {}
+
+    def __getitem__(self, name: str) -> PackageReleases:
+        if name not in self._known:
+            self._known[name] = PackageReleases(name, self._rows[name])
+        return self._known[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._rows
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
 
 
 @lru_cache(maxsize=4096)

@@ -36,7 +36,7 @@ _TABLE_ALIASES = {
         "packages.runs",
         "extensions.capability_floors",
         "extensions.sdist_only",
-        "extensions.numpy2",
+        "numpy_builds",
     ),
 }
 """Words for tables that a person may use in addition to their names."""

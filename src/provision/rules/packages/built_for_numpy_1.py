@@ -2,9 +2,9 @@
 
 ## What it does
 
-Compares torch, pandas, scipy, scikit-learn and pyarrow with the first of their releases that was
-built for NumPy 2. Older ones need `numpy<2`. torch never declares that; pandas does from 2.1.2,
-scipy from 1.6.2, scikit-learn from 1.3.1 and pyarrow from 15.0.0 to 15.0.2.
+Compares torch, pandas, scipy, scikit-learn, matplotlib, opencv-python, h5py, faiss-cpu, onnxruntime
+and other packages with the first of their releases that was built for NumPy 2. Older ones need
+`numpy<2`. torch never declares that, and most others only in the last releases before it.
 
 ## Why
 
@@ -97,6 +97,8 @@ RULE = Rule(
         'gpu: none\npython: "3.11"\npackages: [torch==2.2.2, «numpy==2.0.2»]\n',
         'gpu: none\npython: "3.11"\npackages: [torch==2.2.2, «numpy»]\n',
         'gpu: none\npython: "3.11"\npackages: [scipy==1.12.0, «numpy>=2»]\n',
+        'gpu: none\npython: "3.10"\npackages: [opencv-python==4.8.1.78, «numpy==2.0.0»]\n',
+        'gpu: none\npython: "3.10"\npackages: [matplotlib==3.7.1, «numpy==2.0.0»]\n',
         example(
             'gpu: none\npython: "3.11"\npackages: [«torch==2.2.2»]\n',
             ResolvedSet({"torch": "2.2.2+cpu", "numpy": "2.4.6"}, "3.11", "cpu"),
@@ -108,5 +110,7 @@ RULE = Rule(
         'gpu: none\npython: "3.11"\npackages: [torch==2.2.2]\n',
         'gpu: none\npython: "3.11"\npackages: [scipy==1.13.0, numpy>=2]\n',
         'gpu: none\npython: "3.11"\npackages: [pandas==2.1.4, numpy]\n',
+        'gpu: none\npython: "3.10"\npackages: [opencv-python==4.10.0.84, numpy==2.0.0]\n',
+        'gpu: none\npython: "3.10"\npackages: [matplotlib==3.7.1, tensorflow==2.13.0]\n',
     ),
 )

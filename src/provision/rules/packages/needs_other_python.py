@@ -5,7 +5,7 @@
 Compares `python` with the Pythons that the releases of transformers, accelerate, datasets, vllm and
 others declare, and with the Pythons that NumPy, pandas, SciPy, scikit-learn, pyarrow, tokenizers,
 TensorFlow and others have wheels for, also if another package requires them, as transformers does
-tokenizers. For about 90 packages all releases are known. (A separate rule checks torch.)
+tokenizers. For about 155 packages all releases are known. (A separate rule checks torch.)
 
 ## Why
 
