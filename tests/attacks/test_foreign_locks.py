@@ -151,15 +151,15 @@ DAMAGES = {
         "index evil: the lock has it at https://evil.test/simple, but the spec has no such index",
     ),
     "no packages": Damage(_head("packages", []), "alpha, which the spec requires, is missing"),
-    "no targets": Damage(_no_target, "target local: the lock has no environment for this target"),
+    "no targets": Damage(_no_target, "target `local`: the lock has no environment for this target"),
     "a target that the spec has not": Damage(
-        _other_target, "target there: the spec has no such target"
+        _other_target, "target `there`: the spec has no such target"
     ),
     "an environment that no target uses": Damage(
         _unused_environment, "environment macos-arm64: no target uses it"
     ),
     "another platform": Damage(
-        _other_platform, "target local: it has no environment for linux-x86_64"
+        _other_platform, "target `local`: it has no environment for linux-x86_64"
     ),
     "an unknown platform": Damage(_environment(platform="plan9"), "unknown platform 'plan9'"),
     "another Python": Damage(

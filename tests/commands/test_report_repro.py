@@ -101,7 +101,7 @@ def test_a_stored_report_is_answered_by_its_spec(project: Path) -> None:
     [
         (
             ("quickstart.yaml", "R07", "--spec", "quickstart.yaml"),
-            "--spec cannot be combined with a spec as REPORT",
+            "--spec cannot be used when REPORT is itself a spec",
         ),
         (("report.json", "R07", "--spec", "nothing.yaml"), "nothing.yaml"),
         (

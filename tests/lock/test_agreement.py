@@ -178,21 +178,24 @@ def _another_address(lock: Lock) -> Lock:
             _cuda_for_the_laptop,
             (
                 (
-                    "target laptop: the spec requires the torch build cpu, but linux-x86_64-cu128 "
-                    "has cu128"
+                    "target `laptop`: the spec requires the torch build cpu, but "
+                    "linux-x86_64-cu128 has cu128"
                 ),
                 "linux-x86_64-cpu: no target uses it",
             ),
         ),
         (
             _kept_is_shorter,
-            ("target colab: its lists `kept`, `changed` and `added` do not contain each",),
+            ("target `colab`: its lists `kept`, `changed` and `added` do not contain each",),
         ),
         (
             _restarted_for_nothing,
-            ("target colab: its list `restart` contains a package that is not changed",),
+            ("target `colab`: its list `restart` contains a package that is not changed",),
         ),
-        (_a_runtime_for_the_laptop, ("target laptop: only a target of kind colab has a runtime",)),
+        (
+            _a_runtime_for_the_laptop,
+            ("target `laptop`: only a target of kind colab has a runtime",),
+        ),
         (
             _numpy_from_pytorch,
             ("numpy 2.0.2: it comes from index pytorch-cpu, but the spec requires pypi",),

@@ -161,7 +161,7 @@ OF_DATA = {
     "workers that make one batch twice": "a PyDataset with 2 workers gives other weights",
     "a tf.data pipeline that leaves out a batch": "a tf.data pipeline gives other weights",
     "a tf.data pipeline without its map": "a tf.data pipeline gives other weights",
-    "a switch that does nothing": "op_determinism was switched on, but is off",
+    "a switch that does nothing": "op_determinism was requested but is not in effect",
 }
 """Controls of Keras only."""
 WHOLE = " of a whole run"

@@ -31,8 +31,8 @@ from provision.cli.app import DEFAULT_SPEC, FILE, OUTPUT_FORMAT, completed_by, e
     "--gpu",
     metavar="GPU",
     shell_complete=completed_by("gpus"),
-    help="Declare this GPU, such as L4, A100-80GB:2 or none; default: the GPU that the files "
-    "declare, otherwise none.",
+    help="GPU to declare, such as L4 or A100-80GB:2, or none for no GPU; default: the GPU that "
+    "the files declare, otherwise none.",
 )
 @click.option(
     "--target",

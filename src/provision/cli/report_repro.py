@@ -72,7 +72,7 @@ def _build_program(
     is_report = path.suffix == ".json"
     if spec is not None and not is_report:
         raise UsageError(
-            "--spec cannot be combined with a spec as REPORT",
+            "--spec cannot be used when REPORT is itself a spec",
             hint="pass a report.json as REPORT, or omit --spec",
         )
     reports = read_stored_reports(path, targets if spec is None else (), system)

@@ -58,7 +58,7 @@ def destroy(
         if path.exists():
             return ()
         raise UsageError(
-            f"{path} does not exist, and no state or resources are recorded next to it",
+            f"{path} does not exist, and its folder has no state file and no resources",
             hint="check the file name",
         )
     shown = select_removals(path, names, store.load_ledger(), folder, everything=everything)

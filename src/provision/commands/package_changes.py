@@ -97,7 +97,8 @@ def _change_packages(
     except UneditablePackages as error:
         position = text.position(error.offset)
         raise Refused(
-            f"{source.name}:{position.line}:{position.column}: the packages cannot be edited",
+            f"{source.name}:{position.line}:{position.column}: provision cannot edit the "
+            "packages here",
             why=error.why,
             hint="edit the spec by hand, then run `provision lock`",
         ) from None

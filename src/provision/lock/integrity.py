@@ -103,7 +103,7 @@ def _head_flaws(lock: Lock) -> Iterator[Flaw]:
         for key in choice.environments:
             if key not in keys:
                 yield Flaw(
-                    f"target {name}",
+                    f"target `{name}`",
                     f"the lock has no environment {key}",
                     f'"{name}": {{"environments"',
                 )

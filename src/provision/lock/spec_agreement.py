@@ -120,17 +120,19 @@ def _target_flaws(context: _Context) -> Iterator[Flaw]:
     for name in lock.targets:
         if name not in context.spec.targets:
             yield Flaw(
-                f"target {name}", "the spec has no such target", f'"{name}": {{"environments"'
+                f"target `{name}`", "the spec has no such target", f'"{name}": {{"environments"'
             )
     for target in context.targets:
         choice = lock.targets.get(target.name)
         if choice is None:
             yield Flaw(
-                f"target {target.name}", "the lock has no environment for this target", '"targets"'
+                f"target `{target.name}`",
+                "the lock has no environment for this target",
+                '"targets"',
             )
         else:
             yield from (
-                Flaw(f"target {target.name}", what, f'"{target.name}": {{"environments"')
+                Flaw(f"target `{target.name}`", what, f'"{target.name}": {{"environments"')
                 for what in _choice_flaws(target, choice, context)
             )
     used = {key for choice in lock.targets.values() for key in choice.environments}

@@ -194,7 +194,7 @@ OF_FRAMEWORKS = [
         "fail",
         {**REPEATED, "framework.determinism": {"op_determinism": False}},
         ON_TENSORFLOW,
-        "op_determinism was switched on, but is off",
+        "op_determinism was requested but is not in effect",
     ),
     Row("J07", "fail", {**REPEATED, "framework.repeat_sha": "b"}, JAX, "different weights"),
     Row("J08", "pass", RESUMED, JAX, "the same weights"),

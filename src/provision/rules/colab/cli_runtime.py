@@ -28,7 +28,7 @@ def _check(context: LintContext) -> Findings:
             continue
         via = target.route_to("via")
         yield RULE.diagnostic(
-            f"target {target.name}: runtime {fields.runtime} cannot be selected with `via: "
+            f"target `{target.name}`: runtime {fields.runtime} cannot be selected with `via: "
             "colab-cli`",
             target.route_to("runtime"),
             why="Colab's command-line program always starts the newest runtime.",

@@ -39,7 +39,7 @@ def _check(context: LintContext) -> Findings:
         name = smallest_sufficient_card(context, card).name
         offered = ", ".join(other.name for other in context.facts.cards if other.colab)
         yield RULE.diagnostic(
-            f"target {target.name}: Colab does not offer {gpu.type}",
+            f"target `{target.name}`: Colab does not offer {gpu.type}",
             gpu_location(target),
             evidence=card.evidence if card else None,
             why=f"Colab offers only these GPUs: {offered}.",

@@ -37,7 +37,7 @@ def _check(context: LintContext) -> Findings:
     for system, change, row in kernel_replacements(context, is_fatal=True):
         fix = request_fix(context, change, specifiers=f"<{row.kills.lstrip('>=')}")
         yield RULE.diagnostic(
-            f"target {system.target.name}: {change.requested} replaces {row.package} "
+            f"target `{system.target.name}`: {change.requested} replaces {row.package} "
             f"{change.installed} and prevents Colab's kernel from starting",
             change.route,
             evidence=row.evidence,

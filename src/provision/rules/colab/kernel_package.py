@@ -40,7 +40,7 @@ def _check(context: LintContext) -> Findings:
         name = system.target.name
         fix = request_fix(context, change)
         yield RULE.diagnostic(
-            f"target {name}: {change.requested} replaces {row.package} {change.installed}, which "
+            f"target `{name}`: {change.requested} replaces {row.package} {change.installed}, which "
             "Colab's kernel depends on",
             change.route,
             evidence=row.evidence,

@@ -32,7 +32,7 @@ def _check(context: LintContext) -> Findings:
         if card and not card.colab:
             name = smallest_sufficient_card(context, card).name
         yield RULE.diagnostic(
-            f"target {target.name}: {gpu.count} GPUs are requested, but a Colab runtime has only "
+            f"target `{target.name}`: {gpu.count} GPUs are requested, but a Colab runtime has only "
             "one",
             gpu_location(target),
             why="Colab does not offer runtimes with more than one GPU.",

@@ -32,7 +32,7 @@ def _check(context: LintContext) -> Findings:
         shapes = (shape for shape in context.facts.shapes if shape.card == card.name)
         rates = [shape.units_per_hour for shape in shapes if shape.units_per_hour]
         yield RULE.diagnostic(
-            f"target {target.name}: {card.name} on Colab costs compute units"
+            f"target `{target.name}`: {card.name} on Colab costs compute units"
             + (f", about {min(rates)} per hour" if rates else ""),
             gpu_location(target),
             why=(

@@ -45,7 +45,7 @@ def _check(context: LintContext) -> Findings:
         named = changes[:MOST]
         pins = ", ".join(f"{change.package}=={change.installed}" for change in named)
         yield RULE.diagnostic(
-            f"target {system.target.name}: google-colab pins {pins}, but the "
+            f"target `{system.target.name}`: google-colab pins {pins}, but the "
             f"{'resolved set has' if context.resolved else 'spec requests'} "
             + ", ".join(change.requested for change in named)
             + (f" (and {len(changes) - MOST} more)" if len(changes) > MOST else ""),

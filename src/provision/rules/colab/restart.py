@@ -51,7 +51,7 @@ def _check(context: LintContext) -> Findings:
                 for change in group
             )
             yield RULE.diagnostic(
-                f"target {system.target.name}: {replaced}, which Colab's kernel has already "
+                f"target `{system.target.name}`: {replaced}, which Colab's kernel has already "
                 "loaded, so a restart is required",
                 route_of_line(group),
                 why=(

@@ -38,7 +38,7 @@ def _check(context: LintContext) -> Findings:
         newest = versions[-1].runtime
         fix = set_runtime_fix(context, target, newest)
         yield RULE.diagnostic(
-            f"target {target.name}: `runtime: latest` changes every few weeks; the newest "
+            f"target `{target.name}`: `runtime: latest` changes every few weeks; the newest "
             f"version that you can pin is {newest}",
             target.route_to("runtime"),
             why=(

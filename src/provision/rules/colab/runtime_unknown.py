@@ -41,8 +41,8 @@ def _check(context: LintContext) -> Findings:
             )
             help_text += ", or keep it if Colab lists it"
         yield RULE.diagnostic(
-            f"target {target.name}: unknown Colab runtime {requested}; the {rank} known version is "
-            f"{near}",
+            f"target `{target.name}`: unknown Colab runtime {requested}; the {rank} known "
+            f"version is {near}",
             target.route_to("runtime"),
             severity=severity,
             why=why,

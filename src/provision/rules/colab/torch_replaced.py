@@ -78,7 +78,7 @@ def _check(context: LintContext) -> Findings:
         if replacement is None:
             continue
         message = (
-            f"target {system.target.name}: {replacement.requested} replaces the runtime's torch "
+            f"target `{system.target.name}`: {replacement.requested} replaces the runtime's torch "
             f"{torch}"
         )
         mismatched = _mismatched_companions(context, system, torch, replacement)

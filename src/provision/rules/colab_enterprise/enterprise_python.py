@@ -31,7 +31,7 @@ def _check(context: LintContext) -> Findings:
         if fields.isolation != "system" or python in known:
             continue
         yield RULE.diagnostic(
-            f"target {target.name}: Python {python} is requested, but Colab Enterprise is only "
+            f"target `{target.name}`: Python {python} is requested, but Colab Enterprise is only "
             f"known to offer Python {', '.join(known)}",
             ("python",),
             why="Google does not publish the contents of these runtimes.",

@@ -30,7 +30,7 @@ def _check(context: LintContext) -> Findings:
         for name, value in context.spec.env.items():
             if match := _REFERENCE.search(value):
                 yield RULE.diagnostic(
-                    f"target {target.name}: {match[0]} in {name} is expanded on the runtime",
+                    f"target `{target.name}`: {match[0]} in {name} is expanded on the runtime",
                     ("env", name),
                     why="The variable then has a different value there than on other targets.",
                     help="write out the value",

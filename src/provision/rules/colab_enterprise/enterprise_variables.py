@@ -29,7 +29,7 @@ def _check(context: LintContext) -> Findings:
         return
     for target, _ in context.targets_of(ColabEnterpriseTarget):
         yield RULE.diagnostic(
-            f"target {target.name}: {count} variables are declared, but a runtime template can "
+            f"target `{target.name}`: {count} variables are declared, but a runtime template can "
             f"hold at most {_LIMIT}",
             ("env",),
             why="The service refuses a template with more variables.",

@@ -54,8 +54,8 @@ def _check(context: LintContext) -> Findings:
                 severity=severity,
                 why=f"The variable sets the folder for {row.holds}, which can take up gigabytes.",
                 help=(
-                    f"set it to {proposed}, or remove the variable to use the home folder of "
-                    "each target"
+                    f"set it to {proposed}, or remove the variable; each target then uses its "
+                    "default folder"
                 ),
                 related=related_at(target.route, "target defined here"),
             )
@@ -67,7 +67,7 @@ def _find_problem(
 ) -> tuple[Severity | None, str] | None:
     is_workbench = isinstance(target.target, WorkbenchTarget)
     if is_in_memory(path):
-        return None, "is kept in memory and uses RAM"
+        return None, "is stored in RAM"
     if is_within(path, COLAB_HOME) and (is_workbench or isinstance(target.target, LocalTarget)):
         return None, "exists only on Colab"
     if not is_workbench or is_within(path, WORKBENCH_HOME):

@@ -136,8 +136,8 @@ def _memory_savings(
     gentle = [saving for saving in enough if "method" not in saving.change]
     sharded = [saving for saving in enough if "strategy" in saving.change]
     named = [
-        f"set {_format_change(saving)} ({format_size(saving.total)} in total instead of "
-        f"{format_size(saving.total + saving.saved_bytes)})"
+        f"set {_format_change(saving)}, which reduces the total from "
+        f"{format_size(saving.total + saving.saved_bytes)} to {format_size(saving.total)}"
         for saving in (*gentle[:1], *sharded, *savings[:1])
     ]
     if savings and not enough:
@@ -145,7 +145,7 @@ def _memory_savings(
         more = ", but this is still too much"
         if together:
             changes = " and ".join(map(_format_change, together[1:]))
-            more = f" and {changes} (then {format_size(together[-1].total)})"
+            more = f", and {changes}, which reduces it to {format_size(together[-1].total)}"
         named[-1] += more
     return tuple(dict.fromkeys(named))
 

@@ -105,7 +105,7 @@ class NotebookContext:
         if preinstalled is not None or locked is not None:
             packages = {**(preinstalled or {}), **(locked or {})}
         return NotebookPlace(
-            f"target {target.name}",
+            f"target `{target.name}`",
             target.kind.name in _COLAB_KINDS,
             target.card,
             packages,

@@ -64,8 +64,8 @@ def _check(context: LintContext) -> Findings:
         )
     elif not tensorflow.may_be("2.13"):
         yield RULE.diagnostic(
-            f"{transformers.description} uses names that the Keras version used by "
-            f"{tensorflow.description} does not have",
+            f"{transformers.description} needs functions that are missing from the Keras in "
+            f"{tensorflow.description}",
             tensorflow.route,
             why="Training fails with \"module 'keras.utils' has no attribute "
             "'unpack_x_y_sample_weight'\".",

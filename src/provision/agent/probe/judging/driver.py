@@ -193,8 +193,8 @@ def _memory_errors(given: JudgeInput) -> Judgement:
             "error correction (ECC) for the card's memory is off",
             True,
             False,
-            "ECC was turned off to gain memory or speed; without it, errors are neither "
-            "corrected nor counted, and no check finds them",
+            "ECC was turned off to free memory or gain speed; without it, errors are neither "
+            "corrected nor counted, and no check can detect them",
             "ask the machine's administrator to turn ECC on, or use another machine",
         )
     uncounted = sum(

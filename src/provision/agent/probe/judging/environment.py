@@ -175,8 +175,8 @@ def _odd(states: dict[str, str]) -> Judgement | None:
         dict.fromkeys(states, "set"),
         states,
         "the secret was copied with a line break, or is still a placeholder",
-        "store the secret again without a line break (use printf, not echo), and set the "
-        "variable to the real value",
+        "if it has a line break, store the secret again without one (use printf, not echo); if "
+        "it is a placeholder, replace it with the real value",
     )
 
 

@@ -177,7 +177,7 @@ def _repeats(given: JudgeInput) -> Judgement:
     switches = given["framework.determinism"]
     if off := [name for name, is_on in switches.items() if not is_on]:
         return fails(
-            f"{', '.join(off)} was switched on, but is off",
+            f"{', '.join(off)} was requested but is not in effect",
             dict.fromkeys(switches, True),
             switches,
             "the installed release ignores the setting for deterministic kernels, or XLA_FLAGS "

@@ -45,7 +45,7 @@ def _clock(given: JudgeInput) -> Judgement:
     if given["clock.behind"]:
         return fails(
             f"the clock is {ahead:.0f} s behind the modification time of {given['_clock.file']}",
-            "not in the past",
+            "no earlier than the files",
             round(ahead),
             "the machine booted or resumed with the wrong time; certificates then appear not yet "
             "valid, and downloads fail",
@@ -64,7 +64,7 @@ def _clock(given: JudgeInput) -> Judgement:
         return unknown("no file in the environment has a time to compare the clock with")
     message = "the clock is not behind the files in the environment"
     if skew is None:
-        return passes(message, "not in the past", "not in the past")
+        return passes(message, "no earlier than the files", "no earlier than the files")
     return passes(f"{message}, and agrees with the Hub's clock", 0, skew)
 
 
