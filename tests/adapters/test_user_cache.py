@@ -6,12 +6,18 @@ import os
 import time
 from pathlib import Path
 
-from provision.adapters.user_cache import REPOSITORIES, WHEELS, mark_used, prune_cache
+from provision.adapters.user_cache import CODE_DIGESTS, REPOSITORIES, WHEELS, mark_used, prune_cache
 
 
 def test_entries_that_are_unused_for_30_days_are_removed(tmp_path: Path) -> None:
     cache = tmp_path / "provision"
-    for name in (f"{REPOSITORIES}/old", f"{REPOSITORIES}/used", f"{WHEELS}/old", "conda/old"):
+    for name in (
+        f"{REPOSITORIES}/old",
+        f"{REPOSITORIES}/used",
+        f"{WHEELS}/old",
+        f"{CODE_DIGESTS}/old",
+        "conda/old",
+    ):
         folder = cache / name
         folder.mkdir(parents=True)
         (folder / "file").write_text("x")
