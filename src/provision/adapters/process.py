@@ -59,8 +59,8 @@ def capture(
     """Run a program without a terminal and return its output. Blocks until it ends.
 
     Ctrl-C ends the program before the interrupt goes on; the kernel ends it when we are killed
-    (Linux), unless `is_brief` says that it changes nothing and ends soon by itself. Without that,
-    Python copies this process to start it, which takes 3 ms of CPU.
+    (Linux). `is_brief` is for a program that changes nothing and soon ends by itself: the kernel
+    does not end it, so that Python can start it without a copy of this process (3 ms of CPU).
 
     Raises:
         FileNotFoundError: the program does not exist.
