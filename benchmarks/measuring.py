@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks import colab, conda, monitor, probing, workbench
+from benchmarks import colab, conda, monitor, probing, project_code, workbench
 from benchmarks.promise import Figure, Outcome, Promise
 from benchmarks.replay import Replay
 from benchmarks.timing import (
@@ -433,6 +433,13 @@ PROMISES: dict[Promise, Measure] = {
     Promise("env", "provision env, torch installed", "", Figure.WALL, 1): probing.env,
     Promise("monitor", "the monitor of a run of 20 s", "", Figure.CPU, 0.2): monitor.beside,
     Promise("no-change", "provision apply, nothing to change", "", Figure.WALL, 3): _no_change,
+    Promise(
+        "plan-code",
+        "provision plan, 5,000 unchanged files of code",
+        "the same without code",
+        Figure.WALL_ADDED,
+        0.03,
+    ): project_code.unchanged,
     Promise(
         "conda-make",
         "solving and making a conda prefix, warm",

@@ -71,6 +71,27 @@ def test_an_edited_file_makes_it_dirty_and_changes_the_digest(repository: Path) 
     assert read(repository, "pkg").changed == ()
 
 
+def test_git_without_a_commit_and_during_a_merge(repository: Path, tmp_path: Path) -> None:
+    new = tmp_path / "new"
+    new.mkdir()
+    write(new, **{"a b.py": "1\n", "line\nbreak": "2\n"})
+    git(new, "init", "-q")
+    git(new, "add", "a b.py")
+    code = read(new)
+    assert (paths(code), code.manifest.commit) == (["a b.py"], "")
+    assert (code.changed, code.untracked) == (("a b.py",), ("line\nbreak",))
+    git(repository, "checkout", "-qb", "other")
+    write(repository, pkg__model_py="3\n")
+    git(repository, "commit", "-qam", "two")
+    git(repository, "checkout", "-q", "-")
+    write(repository, pkg__model_py="4\n")
+    git(repository, "commit", "-qam", "three")
+    with pytest.raises(subprocess.CalledProcessError):
+        git(repository, "merge", "other")
+    inner = read(repository / "pkg", root=repository)
+    assert (paths(inner), inner.changed) == (["model.py"], ("model.py",))
+
+
 def test_a_removed_file_is_left_out(repository: Path) -> None:
     (repository / "train.py").unlink()
     code = read(repository)

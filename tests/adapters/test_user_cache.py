@@ -6,12 +6,19 @@ import os
 import time
 from pathlib import Path
 
-from provision.adapters.user_cache import REPOSITORIES, WHEELS, mark_used, prune_cache
+from provision.adapters.files import user_cache_folder
+from provision.adapters.user_cache import CODE_DIGESTS, REPOSITORIES, WHEELS, mark_used, prune_cache
 
 
 def test_entries_that_are_unused_for_30_days_are_removed(tmp_path: Path) -> None:
     cache = tmp_path / "provision"
-    for name in (f"{REPOSITORIES}/old", f"{REPOSITORIES}/used", f"{WHEELS}/old", "conda/old"):
+    for name in (
+        f"{REPOSITORIES}/old",
+        f"{REPOSITORIES}/used",
+        f"{WHEELS}/old",
+        f"{CODE_DIGESTS}/old",
+        "conda/old",
+    ):
         folder = cache / name
         folder.mkdir(parents=True)
         (folder / "file").write_text("x")
@@ -25,3 +32,11 @@ def test_entries_that_are_unused_for_30_days_are_removed(tmp_path: Path) -> None
     left = sorted(path.relative_to(cache).as_posix() for path in cache.glob("*/*"))
     assert left == [f"{WHEELS}/recent", "conda/old", f"{REPOSITORIES}/used"]
     prune_cache({"XDG_CACHE_HOME": str(tmp_path / "none")})
+
+
+def test_a_relative_cache_folder_is_ignored() -> None:
+    home = {"HOME": "/home/a"}
+    expected = Path("/home/a/.cache/provision")
+    assert user_cache_folder(home) == expected
+    assert user_cache_folder({**home, "XDG_CACHE_HOME": "cache"}) == expected
+    assert user_cache_folder({**home, "XDG_CACHE_HOME": "/cache"}) == Path("/cache/provision")

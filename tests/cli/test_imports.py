@@ -131,6 +131,26 @@ def test_lock_loads_nothing_of_what_makes_and_verifies(bench: Bench) -> None:
     }
 
 
+def test_a_plan_loads_nothing_that_judges(bench: Bench) -> None:
+    bench.spec(small_spec("alpha"))
+    assert bench.run("lock", "spec.yaml").returncode == 0
+    done = subprocess.run(
+        [sys.executable, "-c", LIST, "plan", "spec.yaml"],
+        cwd=bench.folder,
+        env=bench.environment(),
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    loaded = set(json.loads(done.stdout.splitlines()[-1]))
+    assert "provision.targets.local.preflight" in loaded
+    assert not loaded & {
+        "provision.agent.probe.judging",
+        "provision.agent.probe.expectations",
+        "provision.adapters.code_folder",
+    }
+
+
 def test_frames_know_nothing_of_the_view_that_draws_them() -> None:
     program = (
         "import sys, provision.views.diagnostics.full_finding; "

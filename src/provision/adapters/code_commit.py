@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
 
-from provision.adapters.code_selection import Listing, select_code
+from provision.adapters.code_selection import CommitState, Listing, select_code
 from provision.adapters.git_repository import git_variables, list_entries, open_commit
 from provision.agent.core.code_files import CodeFile, CodeManifest
 from provision.agent.core.git_objects import SUBMODULE_MODE, GitError, TreeEntry, read_blobs
@@ -22,6 +22,7 @@ class _CommitFiles:
         "clone the repository into the project, run `git lfs pull` there, and set `code` to that "
         "folder"
     )
+    ordinary: Set[str] = frozenset()
 
     def __init__(
         self, repository: Path, entries: Sequence[TreeEntry], environment: Mapping[str, str]
@@ -61,7 +62,7 @@ def read_code_commit(
         entries = list_entries(url, commit, subdirectory, repository, environment)
         submodules = [entry.path for entry in entries if entry.mode == SUBMODULE_MODE]
         files = [entry for entry in entries if entry.mode != SUBMODULE_MODE]
-        listing = Listing([entry.path for entry in files], commit, submodules=submodules)
+        listing = Listing([entry.path for entry in files], submodules, lambda: CommitState(commit))
         source = _CommitFiles(repository, files, environment)
         tree = select_code(Path(), listing, exclude, source, name=url)
     except ProvisionError as error:

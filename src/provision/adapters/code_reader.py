@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from provision.adapters import code_commit, code_folder, git_repository, public_copy
+from provision.adapters import code_folder
 from provision.agent.core.code_clone import CodeClone
 from provision.agent.core.code_files import CodeManifest, find_changed_files
 from provision.effects.code import CodeTree
@@ -32,6 +32,8 @@ class LocalCodeReader:
 
     def find_commit(self, url: str, revision: str, subdirectory: str) -> str:
         """See CodeReader."""
+        from provision.adapters import git_repository
+
         commit = git_repository.find_commit(url, revision, self._environment, offline=self._offline)
         git_repository.require_folder(url, commit, subdirectory, self._environment)
         return commit
@@ -40,16 +42,22 @@ class LocalCodeReader:
         self, url: str, commit: str, subdirectory: str, exclude: Sequence[str]
     ) -> CodeTree:
         """See CodeReader."""
+        from provision.adapters import code_commit
+
         return code_commit.read_code_commit(
             url, commit, subdirectory, exclude, self._environment, offline=self._offline
         )
 
     def list_public_addresses(self, code: CodeTree) -> tuple[str, ...]:
         """See CodeReader."""
+        from provision.adapters import public_copy
+
         return public_copy.list_public_addresses(code, self._environment)
 
     def find_public_copy(self, code: CodeTree) -> CodeClone | None:
         """See CodeReader."""
+        from provision.adapters import public_copy
+
         if self._offline:
             return None
         return public_copy.find_public_copy(code, self._environment)

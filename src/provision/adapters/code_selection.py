@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from fnmatch import translate
 from functools import lru_cache
@@ -48,6 +48,7 @@ _SECRET_FILES = (
 )
 _SECRET_SAMPLES = ("*.example", "*.sample", "*.template", "*.dist")
 """Files that show the form of such a file, without values."""
+SECRET_RULES = (_SECRET_FILES, _SECRET_SAMPLES)
 _RENDERED_NAMES = (".colab.py", ".ipynb")
 _PAYLOAD_NAME, _PAYLOAD_MEMBER = ".payload", b"document.json"
 _RENDERED_MARK = b"Written by `provision render`"
@@ -60,14 +61,24 @@ REPLACEMENT = "\ufffd"
 
 
 @dataclass
-class Listing:
-    """The files below a folder, before they are read."""
+class CommitState:
+    """The commit that is checked out, "" without one, and the differences of the files from it."""
 
-    paths: list[str]
     commit: str = ""
     changed: list[str] = field(default_factory=list)
     untracked: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Listing:
+    """The files below a folder, before they are read.
+
+    `compare` may block: the comparison with the commit takes as long as the reading.
+    """
+
+    paths: list[str]
     submodules: list[str] = field(default_factory=list)
+    compare: Callable[[], CommitState] = CommitState
 
 
 class FileSource(Protocol):
@@ -76,11 +87,18 @@ class FileSource(Protocol):
     pointer_hint: str
     """Advice to get the file in place of a pointer of Git LFS."""
 
+    ordinary: Set[str]
+    """Files that were selected before, by the same rules, and had no problem. They may have changed
+    since."""
+
     def measure(self, paths: Sequence[str]) -> Mapping[str, int]:
         """Return the size in bytes of each file that exists."""
 
-    def read(self, paths: Sequence[str]) -> Iterator[tuple[CodeFile, bytes] | CodeProblem]:
-        """Yield each file that exists with its content, or why it cannot be read."""
+    def read(self, paths: Sequence[str]) -> Iterator[tuple[CodeFile, bytes | None] | CodeProblem]:
+        """Yield each file that exists with its content, or why it cannot be read.
+
+        An ordinary file that has not changed has None in place of its content.
+        """
 
 
 def select_code(
@@ -96,9 +114,12 @@ def select_code(
 
     Messages call the whole `name`, else by the folder.
     """
-    kept = [path for path in listing.paths if not is_excluded(path, exclude)]
-    secret = [path for path in kept if _is_secret_name(path)]
-    kept = [path for path in kept if not _is_secret_name(path)]
+    kept, secret = list[str](), list[str]()
+    for path in listing.paths:
+        if path in source.ordinary:
+            kept.append(path)
+        elif not is_excluded(path, exclude):
+            (secret if _is_secret_name(path) else kept).append(path)
     problems = list(_submodule_problems(listing, exclude))
     sizes = source.measure(kept)
     if size_problem := _find_size_problem(sizes, of_package=of_package):
@@ -112,6 +133,9 @@ def select_code(
             problems.append(item)
             continue
         file, content = item
+        if content is None:
+            files.append(file)
+            continue
         if _is_rendered(file.path, content):
             rendered.add(file.path)
             continue
@@ -121,13 +145,14 @@ def select_code(
     if not files and not problems:
         hint = "add files to git, or use a different folder"
         problems.append(CodeProblem(f"{name or folder} contains no files", hint))
-    own = (path for path in listing.changed if path not in rendered)
+    state = listing.compare()
+    own = (path for path in state.changed if path not in rendered)
     changed = [path for path in own if not is_excluded(path, exclude)]
     made = (*exclude, *IGNORED_FOLDERS, *IGNORED_FILES)
-    left_out = [path for path in listing.untracked if not is_excluded(path, made)]
+    left_out = [path for path in state.untracked if not is_excluded(path, made)]
     return CodeTree(
         folder,
-        CodeManifest(tuple(files), listing.commit, bool(changed)),
+        CodeManifest(tuple(files), state.commit, bool(changed)),
         contents,
         tuple(secret),
         tuple(left_out),

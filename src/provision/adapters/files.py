@@ -82,11 +82,14 @@ def format_limit(count: int) -> str:
 
 
 def user_cache_folder(environment: Mapping[str, str]) -> Path:
-    """Return our folder in the user's cache."""
-    root = environment.get("XDG_CACHE_HOME")
-    if not root:
-        root = str(Path(environment.get("HOME") or Path.home()) / ".cache")
-    return Path(root) / "provision"
+    """Return our folder in the user's cache.
+
+    A relative XDG_CACHE_HOME is ignored (https://specifications.freedesktop.org/basedir-spec/latest/).
+    """
+    root = Path(environment.get("XDG_CACHE_HOME", ""))
+    if not root.is_absolute():
+        root = Path(environment.get("HOME") or Path.home()) / ".cache"
+    return root / "provision"
 
 
 def read(path: Path, limit: int) -> bytes:

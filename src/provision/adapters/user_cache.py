@@ -1,4 +1,4 @@
-"""Bounds the user's cache: repositories and built wheels that nothing has used for long go."""
+"""Bounds the user's cache: entries that nothing has used for long are removed."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pathlib import Path
 from provision.adapters.diagnostic_log import log
 from provision.adapters.files import user_cache_folder
 
-REPOSITORIES, WHEELS = "repositories", "built-wheels"
+REPOSITORIES, WHEELS, CODE_DIGESTS = "repositories", "built-wheels", "code-digests"
 UNUSED_DAYS = 30
-"""Days after which an unused entry is removed. Our choice: it can be fetched or built again."""
+"""Days after which an unused entry is removed. Our choice: it can be fetched or made again."""
 _DAY_S = 86400
 
 
@@ -27,7 +27,7 @@ def mark_used(entry: Path) -> None:
 def prune_cache(environment: Mapping[str, str]) -> None:
     """Remove the entries that were not used for UNUSED_DAYS; called after one was added."""
     oldest = time.time() - UNUSED_DAYS * _DAY_S
-    for name in (REPOSITORIES, WHEELS):
+    for name in (REPOSITORIES, WHEELS, CODE_DIGESTS):
         folder = user_cache_folder(environment) / name
         for entry in folder.iterdir() if folder.is_dir() else ():
             with suppress(OSError):

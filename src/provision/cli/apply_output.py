@@ -6,9 +6,8 @@ import dataclasses
 import os
 import shlex
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from provision.agent.probe.proofs.launch import Launch, launch_command
 from provision.cli import notebook_output, report_output
 from provision.cli.console import (
     failures_to_json,
@@ -20,12 +19,14 @@ from provision.cli.console import (
 )
 from provision.commands.apply import ApplyResult, PendingTarget, TargetResult
 from provision.commands.shared.facts_comparison import compare_with_facts
-from provision.commands.shared.launch import build_launch
 from provision.commands.shared.load import LoadedSpec
 from provision.commands.shared.target_plans import runs_in_browser
 from provision.targets import TargetContext, get_driver
 from provision.targets.capabilities import Openable
 from provision.targets.summary import InstanceSummary, NotebookSummary, ResourceSummary
+
+if TYPE_CHECKING:
+    from provision.agent.probe.proofs.launch import Launch
 
 _DEVICE_LIFETIME_NOTE = (
     "the device stops when the command that runs the sandbox ends, and `provision attach` "
@@ -180,7 +181,7 @@ def _print_environment(result: TargetResult) -> None:
     print_row("activate", _activation(result, stable))
     # With its target: the line stays right when the spec gets another one.
     run = replace(context, target_option=context.target).command("run")
-    print_row("run", f"{run} -- {shlex.join(launch_command(launch))}")
+    print_row("run", f"{run} -- {_join_launch(launch)}")
     if launch.effective_launcher == "accelerate":
         export = context.command("export")
         print_row("launch", f"{export} --format accelerate --out accelerate.yaml")
@@ -192,8 +193,17 @@ def _print_environment(result: TargetResult) -> None:
 
 
 def _launch(result: TargetResult) -> Launch:
+    # Here: it loads the probe, and is needed after the verification only.
+    from provision.commands.shared.launch import build_launch
+
     context = result.context
     return build_launch(context.spec, context.target, context.lock)
+
+
+def _join_launch(launch: Launch) -> str:
+    from provision.agent.probe.proofs.launch import launch_command
+
+    return shlex.join(launch_command(launch))
 
 
 def _activation(result: TargetResult, stable: str) -> str:
@@ -219,7 +229,7 @@ def _print_instance(result: TargetResult, summary: InstanceSummary) -> None:
     print_row("environment", f"{result.interpreter.prefix} on the instance")
     launch = _launch(result)
     if launch.strategy != "none":
-        print_row("launch", shlex.join(launch_command(launch)))
+        print_row("launch", _join_launch(launch))
     if context.spec.package("ipykernel") is not None:
         print_row("kernel", f"in Jupyter: {context.spec.name} ({context.target})")
     if isinstance(get_driver(context), Openable):

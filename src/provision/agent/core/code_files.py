@@ -12,6 +12,7 @@ import tempfile
 import zipfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -41,7 +42,8 @@ class CodeFile:
     sha256: str
 
 
-@dataclass(frozen=True, slots=True)
+# Without slots, so that the digest is computed once: a plan uses it several times.
+@dataclass(frozen=True)
 class CodeManifest:
     """The files of a code folder; `commit` is "" if it is not known.
 
@@ -52,7 +54,7 @@ class CodeManifest:
     commit: str = ""
     dirty: bool = False
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """The digest over path, mode and content of every file."""
         return compute_code_digest(self.files)
@@ -106,8 +108,13 @@ def read_code_file(folder: Path, path: str) -> tuple[CodeFile, bytes]:
     else:
         with open(full, "rb") as file:
             content = file.read()
-        mode = PROGRAM_MODE if status.st_mode & stat.S_IXUSR else FILE_MODE
+        mode = to_git_mode(status.st_mode)
     return CodeFile(path, mode, hashlib.sha256(content).hexdigest()), content
+
+
+def to_git_mode(mode: int) -> int:
+    """Return the mode that git gives a regular file."""
+    return PROGRAM_MODE if mode & stat.S_IXUSR else FILE_MODE
 
 
 def find_changed_files(folder: Path, manifest: CodeManifest) -> tuple[CodeManifest, list[str]]:

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator
 from typing import Any
 
-from .judging.judgement import format_bytes
+from .byte_sizes import format_bytes
 from .model import ObservedValues
 from .observing.nvml import NO_LIBRARY
 from .observing.variables import HARMFUL_VARIABLES, describe_harm

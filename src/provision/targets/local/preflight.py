@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.agent.core.gpu_names import is_declared_gpu
+from provision.agent.probe.byte_sizes import format_bytes
 from provision.agent.probe.checks.host import RAM_SHARE
-from provision.agent.probe.judging.judgement import format_bytes
 from provision.effects.machine import MachineResources
 from provision.effects.system import Reader
 from provision.field_types import parse_size

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from provision.agent.probe.judging.judgement import format_bytes
+from provision.agent.probe.byte_sizes import format_bytes
 from provision.diagnostics import Severity
 from provision.facts import Facts
 from provision.facts.versions import parse_version

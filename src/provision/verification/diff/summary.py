@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from provision.agent.probe.byte_sizes import format_bytes
 from provision.agent.probe.checks import CHECKS
-from provision.agent.probe.judging.judgement import format_bytes
 from provision.agent.probe.model import ReadingClass, Status
 from provision.verification.diff.model import (
     CheckChange,

@@ -7,6 +7,7 @@ from typing import Any
 
 from ...core.gpu_names import is_declared_gpu
 from ...core.versions import specifier_allows
+from ..byte_sizes import format_bytes
 from ..checks.driver import FATAL_XIDS, MEMORY_BAND, VRAM_SHARE
 from ..model import Judgement, Status, Threshold
 from ..observing.cards import PER_CARD_PREFIX
@@ -14,7 +15,6 @@ from .judgement import (
     RESTART_OR_REPLACE,
     JudgeInput,
     fails,
-    format_bytes,
     format_list,
     passes,
     skipped,

@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
+from ..byte_sizes import format_bytes
 from ..checks.device import (
     BURN_STEADINESS,
     CARD_SPREAD,
@@ -26,7 +27,6 @@ from .judgement import (
     Judge,
     JudgeInput,
     fails,
-    format_bytes,
     format_number,
     is_number,
     passes,

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...core.versions import UnreadableVersion, specifier_allows
+from ..byte_sizes import format_bytes
 from ..checks.driver import CARD_USED, DRIVER_FLOOR, NO_SLOWDOWN, slowdown_faults
 from ..model import Judgement, Threshold
 from .judgement import (
@@ -14,7 +15,6 @@ from .judgement import (
     RESTART_OR_REPLACE,
     JudgeInput,
     fails,
-    format_bytes,
     format_list,
     passes,
     skipped,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..byte_sizes import format_bytes
 from ..checks.frameworks import LIMIT_DIFFERENCE
 from ..model import Judgement
 from ..proofs.frameworks import MEMORY_VARIABLES
-from .judgement import JudgeInput, fails, format_bytes, is_number, passes
+from .judgement import JudgeInput, fails, is_number, passes
 
 _KEY = "framework.memory_env."
 _JAX_SHARE = 0.75

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..byte_sizes import format_bytes
 from ..checks.frameworks import DATA_DIFFERENCE, RESUMED_DIFFERENCE
 from ..checks.numerics import BF16_ERROR, FP32_ERROR
 from ..checks.training import LOSS_RATIO
@@ -13,7 +14,6 @@ from .judgement import (
     END_OTHER_PROGRAM,
     JudgeInput,
     fails,
-    format_bytes,
     has_fallen,
     is_number,
     passes,

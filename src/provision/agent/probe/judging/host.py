@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...core.versions import specifier_allows
+from ..byte_sizes import format_bytes
 from ..checks.host import (
     CHECKPOINT,
     DISK_FLOOR,
@@ -16,7 +17,6 @@ from ..model import Judgement, Threshold
 from .judgement import (
     JudgeInput,
     fails,
-    format_bytes,
     format_list,
     passes,
     skipped,

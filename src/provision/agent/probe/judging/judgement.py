@@ -76,13 +76,6 @@ def unknown(reason: str, expected: Any = None, fix: str | None = None) -> Judgem
     return Judgement(Status.UNKNOWN, reason, expected, None, fix=fix)
 
 
-def format_bytes(count: float) -> str:
-    """Bytes as a person reads them: "1.5 TiB", "15.6 GiB", "64 MiB"."""
-    if count >= 1024 * _GIB:
-        return f"{count / 1024 / _GIB:.4g} TiB"
-    return f"{count / _GIB:.4g} GiB" if count >= _GIB else f"{count / _MIB:.4g} MiB"
-
-
 def format_number(number: float) -> str:
     """A measured number in three digits, and never as a power of ten: "0.281", "49.8", "4300"."""
     return f"{number:.0f}" if abs(number) >= 1000 else f"{number:.3g}"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from ..byte_sizes import format_bytes
 from ..model import Judgement
 from ..observing.loaders import EXPECTED_SUM, prefetched_bytes
-from .judgement import Judge, JudgeInput, fails, format_bytes, passes, skipped, warns
+from .judgement import Judge, JudgeInput, fails, passes, skipped, warns
 
 _WHOLE = f"8 batches of 4 MiB with the sum {EXPECTED_SUM:,}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..byte_sizes import format_bytes
 from ..checks.rehearsal import (
     LEAST_OF_ESTIMATE,
     MEMORY_SHARE,
@@ -11,7 +12,7 @@ from ..checks.rehearsal import (
 )
 from ..model import Judgement, Threshold
 from ..proofs.declared_training import STEPS
-from .judgement import JudgeInput, fails, format_bytes, passes, skipped, unknown, warns
+from .judgement import JudgeInput, fails, passes, skipped, unknown, warns
 
 _WITHOUT = "use `tier: quick` to skip the rehearsal"
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 
+from ..byte_sizes import format_bytes
 from ..checks.replicas import CLOCKS_DIFFER, SLOW_MACHINE, SLOW_NETWORK
 from ..checks.training import DISTRIBUTED_ERROR
 from ..model import JsonObject, Judgement, Proof
 from .judgement import (
     JudgeInput,
     fails,
-    format_bytes,
     format_list,
     format_number,
     is_number,
