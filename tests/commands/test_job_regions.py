@@ -88,7 +88,7 @@ def test_a_job_that_ends_with_an_internal_error_is_tried_once_more(bench: Bench)
     bench.spec(SPEC)
     done = bench.run(*APPLY, "--fault", "internal-job:1")
     assert done.returncode == 0, done.stderr + logs(bench)
-    assert "us-central1: internal error of Vertex AI" in done.stderr
+    assert "us-central1: internal error in Vertex AI" in done.stderr
     assert regions(bench) == [("us-central1", "FAILED"), ("us-central1", "SUCCEEDED")]
     assert_nothing_costs(bench)
 
@@ -98,7 +98,7 @@ def test_the_second_attempt_after_an_internal_error_is_in_the_next_region(bench:
     bench.spec(TWO_REGIONS)
     done = bench.run(*APPLY, "--fault", "internal-job:2")
     assert done.returncode == 2, done.stderr + logs(bench)
-    assert "failed twice with an internal error of Vertex AI" in done.stderr
+    assert "failed twice with an internal error in Vertex AI" in done.stderr
     assert regions(bench) == [("us-central1", "FAILED"), ("europe-west4", "FAILED")]
     assert_nothing_costs(bench)
 

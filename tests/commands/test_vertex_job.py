@@ -333,7 +333,7 @@ FAILURES: list[Case] = [
         2,
         "europe-west4: the region has no capacity for the job",
     ),
-    ("internal", SPEC, ("internal-job:2",), 2, "failed twice with an internal error of Vertex AI"),
+    ("internal", SPEC, ("internal-job:2",), 2, "failed twice with an internal error in Vertex AI"),
     ("quota", SPEC, ("quota:us-central1",), 2, "custom_model_training_cpus"),
     ("act as", SPEC, ("act-as",), 2, "iam.serviceAccounts.actAs"),
     ("cancelled", SPEC, ("cancelled-by-other",), 3, "was cancelled, and not by this command"),

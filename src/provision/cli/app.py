@@ -216,7 +216,8 @@ PARALLEL = click.option(
 KEEP_GOING = click.option(
     "--keep-going",
     is_flag=True,
-    help="When a folder is given, skip specs that have errors instead of starting none at all.",
+    help="In a folder, skip specs that have errors and start the rest; without it, an error in one "
+    "spec stops all.",
 )
 OUT = click.option("--out", type=FILE, help="Write to this file instead of standard output.")
 YES = click.option("--yes", "-y", is_flag=True, help="Skip the confirmation.")

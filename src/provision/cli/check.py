@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     shell_complete=completed_by("places"),
     help="Check against this runtime, image or machine (`provision facts list places` lists them); "
     "repeatable, or a comma-separated list; default: the runtime recorded in the notebook, "
-    "otherwise colab-t4, workbench-l4 and this machine.",
+    "otherwise colab-t4, workbench-l4 and the local machine.",
 )
 @click.option(
     "--group",

@@ -42,8 +42,8 @@ def find_excluded_python(project: ImportedProject, machine: str, checked: str) -
         f"{name} requires Python {value}, but the machine has Python {machine}",
         setting.span,
         why=(
-            "pip refuses to install the project on that machine. Its packages were checked with "
-            f"Python {checked} instead, which requires a separate environment."
+            "pip refuses to install the project on that machine. The project's packages "
+            f"were checked for Python {checked} instead, which requires a separate environment."
         ),
         hint=(
             f"allow Python {machine} in {name}, or save a spec and use its environment, which has "

@@ -83,7 +83,7 @@ FAULT_KINDS: Final = {
     "no-logs": FaultKind("reading the output of a program in a custom job is refused (403)"),
     "pending-job": FaultKind("an execution job or a custom job stays PENDING"),
     "internal-job": FaultKind(
-        "the next N custom jobs end with an internal error of the service", "N"
+        "the next N custom jobs end with an internal error in the service", "N"
     ),
     "cancelled-by-other": FaultKind("a custom job is cancelled once it is RUNNING"),
     "worker-lost": FaultKind(

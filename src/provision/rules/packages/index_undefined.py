@@ -32,7 +32,8 @@ def _check(context: LintContext) -> Findings:
             continue
         meant = nearest_word(package.index, defined, 2)
         edits = (Replace(RouteLocation((*route, "index")), yaml_scalar(meant)),) if meant else ()
-        listed = f"defined: {', '.join(defined)}" if defined else "no index is defined"
+        names = ", ".join(f"`{name}`" for name in defined)
+        listed = f"defined: {names}" if defined else "no index is defined"
         yield RULE.diagnostic(
             f"{package.key} is bound to the index `{package.index}`, which is not defined "
             f"({listed})",
@@ -43,8 +44,8 @@ def _check(context: LintContext) -> Findings:
             ),
             help="remove `index` to use the public index"
             if package.index == "pypi"
-            else f"add {package.index} with its URL under `indexes`",
-            fix=unsafe_fix(f"use {meant}", *edits) if meant else None,
+            else f"add `{package.index}` with its URL under `indexes`",
+            fix=unsafe_fix(f"use `{meant}`", *edits) if meant else None,
         )
 
 

@@ -156,7 +156,7 @@ def _object_removals(record: NotebookRecord) -> Iterator[DeleteObjects]:
     if not record.folder.startswith("gs://") or not record.folder.endswith(f"/{record.nonce}/"):
         raise Refused(
             f"refusing to delete {record.folder}",
-            why="the state lists it, but provision never writes to such a folder",
+            why="the state lists it, but it is not a folder that provision would have created",
             hint=FOREIGN_RECORD_HINT,
         )
     yield DeleteObjects(record.folder)

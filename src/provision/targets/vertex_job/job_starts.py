@@ -30,7 +30,7 @@ from provision.targets.vertex_job.resource_names import get_job_target, region_n
 _PENDING_S = 45 * 60
 """Seconds that a job may have no machines: a stockout shows after about 20 minutes. Our choice."""
 
-_INTERNAL = "internal error of Vertex AI"
+_INTERNAL = "internal error in Vertex AI"
 
 
 class NoRegionLeft(ExternalError):
@@ -132,7 +132,7 @@ def move_job(
     if is_internal and any(attempt.endswith(f": {_INTERNAL}") for attempt in record.attempts):
         record_end(driver, context, journal, record, error.why or error.what)
         raise NoRegionLeft(
-            "the job failed twice with an internal error of Vertex AI",
+            "the job failed twice with an internal error in Vertex AI",
             why="\n".join(attempts),
             hint=error.hint,
         )

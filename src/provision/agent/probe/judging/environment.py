@@ -206,8 +206,8 @@ def _files(given: JudgeInput) -> Judgement:
         observed,
         "the file was copied or written with a permissive umask, or the variable names a file "
         "that exists only on another machine",
-        "run `chmod 600` on the file, and correct the variable (HF_TOKEN_PATH, "
-        "GOOGLE_APPLICATION_CREDENTIALS, NETRC)",
+        "run `chmod 600` on the file or, if the file is not on this machine, correct the variable "
+        "(HF_TOKEN_PATH, GOOGLE_APPLICATION_CREDENTIALS, NETRC)",
     )
 
 

@@ -94,7 +94,11 @@ def _login_shell(given: JudgeInput) -> Judgement:
         return unknown("a login shell of this user could not be started")
     values = given["_login.values"]
     if not differs:
-        return passes("a new login shell sets nothing that contradicts the spec", "none", "none")
+        return passes(
+            "a new login shell sets no environment variables that conflict with the spec",
+            "none",
+            "none",
+        )
     message = [
         f"{name}={values[name]!r} (declared: {given.expected.env[name]!r})"
         if name in values
