@@ -216,8 +216,8 @@ PARALLEL = click.option(
 KEEP_GOING = click.option(
     "--keep-going",
     is_flag=True,
-    help="In a folder, skip specs that have errors and start the rest; without it, an error in one "
-    "spec stops all.",
+    help="In a folder, skip specs that have errors and start the rest; without this option, "
+    "an error in one spec prevents all of them from starting.",
 )
 OUT = click.option("--out", type=FILE, help="Write to this file instead of standard output.")
 YES = click.option("--yes", "-y", is_flag=True, help="Skip the confirmation.")

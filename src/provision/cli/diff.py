@@ -31,7 +31,7 @@ from provision.cli.app import DEFAULT_SPEC, FILE, examples, output_format_option
     type=FILE,
     metavar="FILE",
     help="Show the differences that could have caused the error in this file (- for standard "
-    "input) first.",
+    "input) before all others.",
 )
 @click.option(
     "--all",

@@ -101,7 +101,8 @@ _SEVERITIES = ("error", "warning", "unknown", "info")
     "outputs",
     multiple=True,
     metavar="FORMAT:PATH",
-    help="Also write the findings to a file, such as sarif:lint.sarif; repeatable.",
+    help="Also write the findings to a file, given as FORMAT:PATH, such as sarif:lint.sarif; "
+    "repeatable.",
 )
 @output_format_option(
     *("text", "concise", "json", "sarif", "github", "gitlab", "junit", "markdown", "rdjson")

@@ -37,8 +37,8 @@ _UPGRADE_ALL = "*"
 @click.option(
     "--verify",
     is_flag=True,
-    help="Check that the indexes list each file in the lock with the same hash. Exit 1 if a "
-    "hash differs.",
+    help="Check that the indexes list each file in the lock with the same hash. Exit with "
+    "code 1 if a hash differs.",
 )
 @click.option(
     "--upgrade",
@@ -48,7 +48,7 @@ _UPGRADE_ALL = "*"
     multiple=True,
     metavar="[PACKAGE]",
     help="Upgrade all packages, or only PACKAGE and the packages that must change with it; "
-    "repeatable. Use `code` as PACKAGE to upgrade the commit of the code.",
+    "repeatable. Use `code` as PACKAGE to update the locked commit of the code.",
 )
 @click.option(
     "--diff",

@@ -193,5 +193,6 @@ def _refuse_in_use(actions: tuple[Action, ...], system: System) -> None:
                 raise Refused(
                     f"the environment {effect.path.name} is in use",
                     why="\n".join(programs),
-                    hint="stop the program, or remove the environment anyway with --force",
+                    hint="stop the program that is using it, or remove the environment anyway "
+                    "with --force",
                 )

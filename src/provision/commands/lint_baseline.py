@@ -109,7 +109,7 @@ def read_baseline(path: Path, reader: Reader) -> Baseline:
     try:
         document = json.loads(reader.read(path, MAX_BYTES))
         if document["schema"] != SCHEMA:
-            raise ValueError(f"its schema is {str(document['schema'])[:40]}, not {SCHEMA}")
+            raise ValueError(f"the schema is {str(document['schema'])[:40]}, not {SCHEMA}")
         entries = Counter(dict(map(_entry_from_json, document["findings"])))
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         hint = f"write one with `provision lint --baseline {path} --write-baseline`"

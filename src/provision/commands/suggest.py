@@ -141,7 +141,7 @@ def _requirement(name: str, version: str) -> str:
         option = name.partition("[")[0]
         raise UsageError(
             f"--{option} {version} is not a version",
-            hint="use a version such as 2.11, 2.11.0 or '>=2.9,<2.12'",
+            hint="use a version or a range, such as 2.11, 2.11.0 or '>=2.9,<2.12'",
         )
     if version.count(".") > 1:
         return f"{name}=={version}"

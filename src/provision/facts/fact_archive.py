@@ -66,7 +66,7 @@ def _extract(data: bytes) -> dict[str, bytes]:
         names = archive.namelist()
         compiled = [item for item in names if f"/{item}".endswith(f"/{COMPILED_NAME}")]
         if not compiled:
-            raise ValueError(f"there is no {COMPILED_NAME} in it")
+            raise ValueError(f"{COMPILED_NAME} is missing")
         root = min(compiled, key=lambda item: (item.count("/"), item)).removesuffix(COMPILED_NAME)
         wanted = {
             item.removeprefix(root): item
@@ -99,5 +99,6 @@ def _damaged_error(name: str, why: str) -> ProvisionError:
     return ProvisionError(
         f"the facts in {name} cannot be used",
         why=why,
-        hint="pin an archive with compiled.json and on_demand/ as `make facts` writes them",
+        hint="pin an archive that contains compiled.json and on_demand/, as written by `make "
+        "facts`",
     )

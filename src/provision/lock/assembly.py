@@ -201,7 +201,7 @@ def _refuse_other_builds(
                 is_for_cuda = not name.startswith("nvidia-nccl") or "torch" in chain
             if is_for_cuda:
                 raise LockError(
-                    f"a CPU spec would install {name} {package.version}, which is built for CUDA",
+                    f"the spec is for CPU only, but {name} {package.version} is built for CUDA",
                     why=f"required by {' <- '.join(chain)}",
                     hint="remove the package that requires it, or set `gpu` and `cuda` to use "
                     "a GPU",

@@ -203,9 +203,8 @@ def _refuse_local_only(
         "some locked files have no known public URL",
         why=f"their URLs on {_describe_index(name, sources, view)} are valid only on this "
         f"machine:\n{_format_lines([file.name for _, file in hidden])}",
-        hint=f"lock from the public index ({itself}) without local wheel folders in pip's "
-        "find-links\n"
-        f"{_OTHER_FORMATS_HINT}",
+        hint=f"lock again from the public index ({itself}), and remove local wheel folders "
+        f"from pip's find-links\n{_OTHER_FORMATS_HINT}",
     )
 
 

@@ -158,7 +158,7 @@ def check_metadata(
     """
     if metadata.name != name:
         raise LockError(
-            f"{where} contains the package {metadata.name or 'without a name'}, not {name}",
+            f"the package in {where} is {metadata.name or 'without a name'}, not {name}",
             hint=f"use the name {metadata.name} in `packages`",
         )
     allowed = SpecifierSet(metadata.requires_python)
@@ -202,6 +202,6 @@ def _dynamic_error(where: str, why: str) -> DynamicMetadataError:
     return DynamicMetadataError(
         f"the requirements of {where} cannot be determined without running its code",
         why=why,
-        hint="set the fields in [project], or set `build: true` on the package, so that "
-        "locking runs its build backend",
+        hint="declare these fields in [project], or set `build: true` on the package, so "
+        "that locking runs its build backend",
     )

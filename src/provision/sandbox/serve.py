@@ -270,7 +270,7 @@ def _running_endpoints(folder: Path, handle: int, faults: tuple[str, ...]) -> di
             f"{folder}: another process is running a sandbox in this folder and cannot be reached "
             "yet"
         ),
-        why=f"the sandbox is used by {holder}",
+        why=f"the sandbox is in use by {holder}",
         hint="wait a moment and try again, or stop that process",
     )
 

@@ -66,7 +66,7 @@ def read_tracked_names(index: bytes) -> Iterator[bytes]:
 def _read_names(index: bytes, digest: int) -> Iterator[bytes]:
     magic, version, count = _HEADER.unpack_from(index)
     if magic != b"DIRC" or version not in (2, 3, 4):
-        raise ValueError("it does not start as a git index does")
+        raise ValueError("it does not start with a git index header")
     offset, before = _HEADER.size, b""
     for _ in range(count):
         start = offset
@@ -79,7 +79,7 @@ def _read_names(index: bytes, digest: int) -> Iterator[bytes]:
         end = index.index(b"\0", offset)
         before = kept + index[offset:end]
         if len(before) != flags & _NAME_LENGTH and len(before) < _NAME_LENGTH:
-            raise ValueError("the index has a file name of the wrong length")
+            raise ValueError("the index is damaged: the length recorded for a file name is wrong")
         offset = end + 1 if version == 4 else start + (end - start + 8) // 8 * 8
         yield before
 

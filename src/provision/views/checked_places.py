@@ -16,7 +16,7 @@ from provision.kinds.places import Place
 from provision.sanitize import redact
 from provision.spelling import pluralize
 from provision.views.diagnostics.json import findings_to_json
-from provision.views.diagnostics.source_location import SEVERITY_LABELS
+from provision.views.diagnostics.source_location import COUNTED, SEVERITY_LABELS
 from provision.views.diagnostics.text import sort_findings
 from provision.views.formatting import Style, Styler
 from provision.views.imported_files import leftovers_to_json, render_leftovers
@@ -111,9 +111,7 @@ def _versions_by_kind(places: Sequence[Place]) -> Mapping[str, list[str]]:
 def _count(place: CheckedPlace) -> str:
     counts = Counter(finding.severity for finding in place.findings)
     words = [
-        f"{counts[severity]} unknown"
-        if severity is Severity.UNKNOWN
-        else pluralize(counts[severity], SEVERITY_LABELS[severity][0])
+        pluralize(counts[severity], COUNTED.get(severity, SEVERITY_LABELS[severity][0]))
         for severity in Severity
         if counts[severity]
     ]

@@ -344,7 +344,7 @@ ENDED: dict[str, Any] = {
     "command.tail": "loss 1\n",
 }
 OF_JOBS = [
-    Row("V01", "pass", TREE, CODE, "3 files match the declared code"),
+    Row("V01", "pass", TREE, CODE, "all files (3) match the declared code"),
     Row(
         "V01",
         "fail",

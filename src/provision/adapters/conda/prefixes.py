@@ -235,7 +235,7 @@ def _refuse_not_cached(records: tuple[CondaRecord, ...], cache: Path) -> None:
             missing.append(record.file)
     if missing:
         raise NetworkError(
-            f"{len(missing)} conda files are not in the cache, and --offline is set",
+            f"not all conda files are in the cache (missing: {len(missing)}), and --offline is set",
             why=format_last_items(missing),
             hint="run the command once without --offline",
         )

@@ -203,7 +203,7 @@ class _ReportFollower(JobFollower):
         if state == "CANCELLED":
             return ReportUnavailable(
                 "the target was not verified",
-                why="the custom job was cancelled, and not by this command",
+                why="the custom job was cancelled, but not by this command",
                 hint="run the same command again to start a new job",
             )
         statuses = {name: self.read_status(name) for name in self._effect.replicas}
@@ -248,7 +248,7 @@ def build_internal(message: str) -> JobInternalError:
     return JobInternalError(
         "Vertex AI failed with an internal error",
         why=line_of(message),
-        hint="run the same command again later, or list another region",
+        hint="run the same command again later, or add another region to the spec",
     )
 
 

@@ -174,7 +174,9 @@ class _ProgramFollower(JobFollower):
             if status.get("s") == "error" and not text.startswith("the replica "):
                 phase = line_of(str(status.get("p", "")))
                 why = f"{name}, in the phase {phase}: {line_of(text)}"
-                return ProgramNotFinished("a machine of the job could not run the program", why=why)
+                return ProgramNotFinished(
+                    "one of the job's machines could not run the program", why=why
+                )
         silent = [name for name, status in statuses.items() if status.get("s") != "done"]
         why = f"the job ended as {state.lower()}; no end from {', '.join(silent)}"
         hint = (

@@ -108,7 +108,7 @@ def _refused_error(file: SourceDistribution, why: str) -> LockError:
     return LockError(
         f"{file.name} could not be downloaded",
         why=why,
-        hint="choose a different version, such as one that has a wheel",
+        hint="choose a different version, preferably one with a wheel",
     )
 
 

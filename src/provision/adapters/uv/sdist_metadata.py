@@ -238,5 +238,5 @@ def _unreadable_error(file: SourceDistribution, why: str) -> LockError:
     return LockError(
         f"{file.name} cannot be locked as a source distribution",
         why=why,
-        hint="choose a different version, such as one that has a wheel",
+        hint="choose a different version, preferably one with a wheel",
     )

@@ -76,7 +76,7 @@ def _clone_code(session: Session) -> None:
         clone = CodeClone.from_bytes((session.folder / CLONE).read_bytes())
         url = clone.url
         if clone.digest != session.document.code_digest:
-            raise CodeError(f"{CLONE} is not for the code of this notebook")
+            raise CodeError(f"{CLONE} does not contain this notebook's code")
         clone_code(clone, session.code_parent, session.environ_without_secrets)
     except CodeError as error:
         raise StageError(

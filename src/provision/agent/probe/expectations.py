@@ -232,8 +232,8 @@ def parse_expectations(document: object, where: str = "expectations") -> Expecta
     schema = reader.text("schema")
     if schema != SCHEMA:
         raise ProbeError(
-            f"{where}: expected schema {SCHEMA!r}, got {schema!r}; use the probe of the provision "
-            "version that wrote the file"
+            f"{where}: expected schema {SCHEMA!r}, got {schema!r}; use the probe from the "
+            "version of provision that wrote the file"
         )
     return Expectations(
         tool=reader.text_map("tool"),

@@ -134,7 +134,7 @@ def _refuse_duplicate(loaded: LoadedSpec, specs: dict[tuple[Path, str], LoadedSp
     other = specs.get((loaded.folder, loaded.stem))
     if other is not None:
         raise UsageError(
-            f"{loaded.path} and {other.path} have the same name, and would share a state",
+            f"{loaded.path} and {other.path} have the same name, and would share the same state",
             why=f"both would create the targets of {loaded.stem} in {loaded.folder}",
             hint="remove one of them, or move it out of the folder",
         )

@@ -43,7 +43,7 @@ def build_sandbox_spec(loaded: LoadedSpec, reader: Reader) -> LoadedSpec:
             if (driver := load_driver(kind)) is not None and driver.sandbox_note
         ]
         raise UsageError(
-            f"a sandbox supports only targets of kind {' and '.join(supported)}",
+            f"a sandbox supports only these kinds of targets: {' and '.join(supported)}",
             why=f"{loaded.path} has no such target",
             hint="omit --sandbox; targets of other kinds do not need a cloud account",
         )

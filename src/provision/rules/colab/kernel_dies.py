@@ -42,8 +42,8 @@ def _check(context: LintContext) -> Findings:
             change.route,
             evidence=row.evidence,
             why=(
-                f"Colab's kernel does not start with {row.package}{row.kills}; "
-                "then only deleting the runtime and starting a fresh one helps."
+                f"Colab's kernel does not start with {row.package}{row.kills}; the only remedy "
+                "is then to delete the runtime and start a fresh one."
             ),
             help=f"{fix.title}, or set `isolation: venv` on target `{system.target.name}`",
             related=system.related,

@@ -42,7 +42,7 @@ def _check(context: LintContext) -> Findings:
                 f"{help_text}"
             )
         yield RULE.diagnostic(
-            f"target `{target.name}`: Colab runtime {fields.runtime} has Python {runtime.minor}, "
+            f"target `{target.name}`: Colab runtime `{fields.runtime}` has Python {runtime.minor}, "
             f"but the spec requires Python {python}",
             target.route_to("runtime"),
             evidence=target.python.evidence if target.python else None,

@@ -95,7 +95,7 @@ def _unresolved_findings(context: LintContext) -> Findings:
                 evidence=known.evidence,
                 why=(
                     "The package is built inside the environment, which contains only the "
-                    "locked packages. Ignore this warning if another package already requires "
+                    "locked packages. No change is needed if another package already requires "
                     f"{names}."
                 ),
                 help=f"add {names} to `packages`",

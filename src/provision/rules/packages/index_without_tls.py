@@ -34,8 +34,8 @@ def _check(context: LintContext) -> Findings:
             f"index `{name}` ({url_host(index.url)}) is queried without encryption",
             route,
             why=(
-                "Anybody on the network path can serve different files, and the lock records the "
-                "hashes of those files."
+                "Anyone on the network path can serve different files, and the lock would "
+                "then record the hashes of those files."
             ),
             help=f"use {better}",
             fix=replace_fix("use https", route, yaml_scalar(better, plain=False)),

@@ -52,7 +52,7 @@ def _check(context: LintContext) -> Findings:
             help_text = f"use {kept}"
         elif isinstance(folder.target.target, ColabTarget):
             help_text = (
-                f"use drive:/{folder.key}, a folder on Google Drive, or copy the results to a "
+                f"use drive:/{folder.key} (a folder on Google Drive), or copy the results to a "
                 "bucket"
             )
         yield RULE.diagnostic(

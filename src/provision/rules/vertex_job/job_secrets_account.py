@@ -28,7 +28,7 @@ def _check(context: LintContext) -> Findings:
             yield RULE.diagnostic(
                 f"target `{target.name}` has no `service_account`, so it cannot read {name}",
                 target.secret_route(name),
-                why="The default identity of a job cannot read Secret Manager.",
+                why="The default identity of a job cannot access Secret Manager.",
                 help="set `service_account` to an account with roles/secretmanager.secretAccessor",
                 related=related_at(target.route, "this job runs as the default identity"),
             )

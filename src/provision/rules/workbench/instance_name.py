@@ -45,7 +45,7 @@ def _check(context: LintContext) -> Findings:
             f"the instance would be named {name}, {problem}",
             ("name",) if is_written else target.route,
             at=RoutePart.VALUE if is_written else RoutePart.KEY,
-            why="Google Cloud rejects the request that creates the instance.",
+            why="Google Cloud rejects the request to create the instance.",
             help=help_text,
             related=(RelatedLocation(location, "target defined here"),) if is_written else (),
         )

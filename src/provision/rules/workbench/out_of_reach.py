@@ -35,7 +35,7 @@ def _check(context: LintContext) -> Findings:
     for target, fields in context.targets_of(WorkbenchTarget):
         for route, name in _folders(context, target, fields):
             yield RULE.diagnostic(
-                f"target `{target.name}` cannot reach the index {name}, a folder on this machine",
+                f"target `{target.name}` cannot reach the index `{name}`, a folder on this machine",
                 route,
                 severity=shared if route[0] == "indexes" else None,
                 why=(

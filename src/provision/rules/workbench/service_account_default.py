@@ -51,8 +51,8 @@ def _check(context: LintContext) -> Findings:
                 "edit everything."
             ),
             help=(
-                f"set `service_account: NAME@{fields.project}.iam.gserviceaccount.com`, an "
-                "account that can only access the bucket"
+                f"set `service_account: NAME@{fields.project}.iam.gserviceaccount.com`, using "
+                "an account that can access only the bucket"
             ),
         )
 

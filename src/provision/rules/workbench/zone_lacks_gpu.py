@@ -46,7 +46,7 @@ def _check(context: LintContext) -> Findings:
             why = "An instance with this GPU cannot be created there, regardless of the quota."
             if len(without) < len(zones):
                 severity = Severity.WARNING
-                why += " The next zone in the list is tried instead."
+                why += " Other zones in the list are tried instead."
             yield RULE.diagnostic(
                 f"{zones[index]} does not offer {target.gpu_settings.gpu.type} (as of "
                 f"{evidence.as_of})",

@@ -74,7 +74,7 @@ def plan_code_removal(address: str, record: Mapping[str, Any], folder: Path) -> 
     own = parent.relative_to(folder).as_posix()
     if list(record.get("paths", ())) != [own]:
         raise Refused(
-            f"the state lists a code folder for {address} that provision does not create",
+            f"the code folder that the state lists for {address} is not one that provision creates",
             why=f"the state lists {', '.join(map(str, record.get('paths', ())))}; expected {own}",
             hint=FOREIGN_RECORD_HINT,
         )

@@ -262,7 +262,7 @@ def _count_processes(context: TargetContext, argv: tuple[str, ...]) -> int:
     if training.launcher == "accelerate":
         raise Refused(
             f"{context.address} cannot start programs with `launcher: accelerate`",
-            why="only torchrun starts the processes of a job",
+            why="only torchrun can start the processes of a job",
             hint="set `training: {launcher: torchrun}`; a Trainer runs under both",
         )
     return each

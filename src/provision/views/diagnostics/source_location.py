@@ -10,6 +10,8 @@ from provision.errors import ProvisionError
 from provision.sanitize import escape_line, redact
 from provision.views.formatting import Style
 
+COUNTED = {Severity.UNKNOWN: "undecided finding"}
+"""How findings are counted, if not by their label."""
 SEVERITY_LABELS = {
     Severity.ERROR: ("error", Style.ERROR),
     Severity.WARNING: ("warning", Style.WARNING),

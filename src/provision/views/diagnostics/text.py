@@ -15,6 +15,7 @@ from provision.diagnostics import (
 )
 from provision.spelling import pluralize
 from provision.views.diagnostics.source_location import (
+    COUNTED,
     SEVERITY_LABELS,
     FindingSource,
     format_location,
@@ -75,11 +76,8 @@ def render_footer(
     new = "" if fixed is None else "new "
     parts = []
     for severity in filter(counts.__getitem__, Severity):
-        word = new + SEVERITY_LABELS[severity][0]
-        count = pluralize(counts[severity], word)
-        if severity is Severity.UNKNOWN:
-            count = f"{counts[severity]} {word}"
-        parts.append(count)
+        word = new + COUNTED.get(severity, SEVERITY_LABELS[severity][0])
+        parts.append(pluralize(counts[severity], word))
     footer = f"Found {', '.join(parts)}." if parts else f"No {new}findings."
     if fixable:
         footer += f" [*] {fixable} fixable with --fix."

@@ -164,8 +164,8 @@ def _damaged_memory(seen: Mapping[str, list[Any]]) -> Judgement | None:
             f"the card's memory is faulty: {fault}",
             0,
             seen["uncorrected"],
-            "the card's memory is worn out",
-            "delete this machine and create it again, to get a different card",
+            "the card's memory is failing",
+            "delete and recreate this machine to get a different card",
         )
     for key, part, repaired in (
         ("remap_pending", "row", "replaced"),
@@ -210,8 +210,8 @@ def _memory_errors(given: JudgeInput) -> Judgement:
             seen["uncorrected"],
             "this is a virtual GPU (vGPU), whose error counts only the host can read, or the "
             "driver is old",
-            "ask the host's administrator to run `nvidia-smi -q -d ECC`; M02 (tier quick) tests "
-            "the memory itself",
+            "ask the host's administrator to run `nvidia-smi -q -d ECC`; check M02 (quick "
+            "tier) tests the memory itself",
         )
     return passes(f"no uncorrected memory errors{_of_repairs(seen)}", 0, 0)
 
@@ -321,7 +321,8 @@ def _settings(given: JudgeInput) -> Judgement:
             "ask the machine's administrator, or use another machine",
         )
     return passes(
-        "default settings: no MIG partitions, shared compute mode, full power and PCIe link",
+        "default settings: no MIG partitions, shared compute mode, full power limit, full "
+        "PCIe link",
         "default settings",
         "default settings",
     )

@@ -42,7 +42,7 @@ def _tensorflow(given: JudgeInput, values: dict[str, str]) -> Judgement:
         return passes(f"TensorFlow takes GPU memory as it needs it ({by})", "on", observed)
     return passes(
         "TensorFlow takes nearly all free GPU memory when a program first uses the GPU "
-        f"({variable}={value or 'not set'}); if set to true, it takes only what it needs",
+        f"({variable}={value or 'not set'}); with {variable}=true, it takes only what it needs",
         "off",
         observed,
     )

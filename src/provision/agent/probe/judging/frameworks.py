@@ -81,8 +81,8 @@ def _products(given: JudgeInput) -> Judgement:
             )
     usual = identify_arithmetic(errors["default"])
     return passes(
-        f"fp32 and bf16 matrix products in {name} agree with float64; fp32 is computed in "
-        f"{usual} unless the program sets a different precision",
+        f"fp32 and bf16 matrix products in {name} agree with float64; fp32 products are "
+        f"computed in {usual} unless the program sets a different precision",
         FP32_ERROR.value,
         errors,
     )
@@ -161,8 +161,8 @@ def _precision(given: JudgeInput) -> Judgement:
     usual = given.get("framework.default_error")
     if declared == "fp32" and is_number(usual) and usual > FP32_ERROR.value:
         return warns(
-            f"fp32 is computed in {identify_arithmetic(usual)} unless the program sets a "
-            "different precision",
+            f"fp32 products are computed in {identify_arithmetic(usual)} unless the program "
+            "sets a different precision",
             required,
             usual,
             "jax and TensorFlow use tf32 for fp32 matrix products on cards that support it",
@@ -191,8 +191,8 @@ def _repeats(given: JudgeInput) -> Judgement:
         "a second run with the same seed gives different weights",
         first,
         again,
-        "a kernel in this combination of packages adds values in a varying order, or the card is "
-        "faulty",
+        "a kernel in this combination of packages adds values in an order that varies between "
+        "runs, or the card is faulty",
         "compare runs by their loss curves; run the verification again on another machine",
     )
 

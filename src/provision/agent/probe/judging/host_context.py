@@ -45,10 +45,10 @@ def _clock(given: JudgeInput) -> Judgement:
     if given["clock.behind"]:
         return fails(
             f"the clock is {ahead:.0f} s behind the modification time of {given['_clock.file']}",
-            "no earlier than the files",
+            "no earlier than the files' timestamps",
             round(ahead),
-            "the machine booted or resumed with the wrong time; certificates then appear not yet "
-            "valid, and downloads fail",
+            "the machine booted or resumed with the wrong time; certificates then appear not "
+            "to be valid yet, and downloads fail",
             fix,
         )
     if skew is not None and abs(skew) > CLOCK_SKEW.value:
@@ -64,7 +64,11 @@ def _clock(given: JudgeInput) -> Judgement:
         return unknown("no file in the environment has a time to compare the clock with")
     message = "the clock is not behind the files in the environment"
     if skew is None:
-        return passes(message, "no earlier than the files", "no earlier than the files")
+        return passes(
+            message,
+            "no earlier than the files' timestamps",
+            "no earlier than the files' timestamps",
+        )
     return passes(f"{message}, and agrees with the Hub's clock", 0, skew)
 
 
@@ -82,7 +86,8 @@ def _place(given: JudgeInput) -> Judgement:
             f"machine: {message}",
             required,
             place,
-            "the probe was copied to another machine, or runs outside the notebook's environment",
+            "the probe was copied to another machine, or is running outside the notebook's "
+            "environment",
             "run the probe on the target",
         )
     return passes(message, None, place or message)

@@ -11,7 +11,9 @@ def _code(given: JudgeInput) -> Judgement:
     assert code is not None
     observed, changed = given["code.digest"], given["code.changed"]
     if observed == code.digest:
-        return passes(f"{given['code.files']} files match the declared code", code.digest, observed)
+        return passes(
+            f"all files ({given['code.files']}) match the declared code", code.digest, observed
+        )
     return fails(
         f"these files differ from the declared code: {format_list(changed)}"
         if changed

@@ -68,7 +68,7 @@ def _peak(given: JudgeInput) -> Judgement:
             estimate,
             peak,
             "the estimate is too high for this training run",
-            "use the measured memory for planning: a smaller card may be enough",
+            "plan with the measured memory usage; a smaller card may be enough",
             bound,
         )
     return passes(message, estimate, peak, bound)

@@ -66,8 +66,8 @@ def _sums(given: JudgeInput) -> Judgement:
         how = "hangs" if code is None else f"ended with exit code {code}"
         cause, fix = explain_error(tail)
         return fails(
-            f"an all-reduce across {_count(given)} machines {how}: {observed} of {own} processes "
-            f"here finished.{f' They printed: {tail}' if tail else ''}",
+            f"an all-reduce across {_count(given)} machines {how}: {observed} of {own} "
+            f"processes on this machine finished.{f' They printed: {tail}' if tail else ''}",
             own,
             observed,
             cause or "the machines do not reach each other, or a process ended",
@@ -143,8 +143,8 @@ def _links(given: JudgeInput) -> Judgement:
             f"{' and '.join(slow)}: every link is slow ({shown})"[:600],
             round(middle, 1),
             {name: best[name] for name in slow},
-            "the network of this machine is slow, and all others wait for it",
-            "run it again; it will probably get different machines",
+            "this machine's network is slow, and all other machines wait for it",
+            "run the job again; it will probably get different machines",
             SLOW_MACHINE,
         )
     return passes(
@@ -189,7 +189,7 @@ def _training(given: JudgeInput) -> Judgement:
             DISTRIBUTED_ERROR.value,
             shown,
             "the gradients of a process do not reach the others, or its arithmetic is wrong",
-            "lock torch, transformers and accelerate together; run it again on other machines",
+            "lock torch, transformers and accelerate together; run the job again on other machines",
             DISTRIBUTED_ERROR,
         )
     without = notes[0]["fsdp"].get("reason")
@@ -294,7 +294,7 @@ def _clocks(given: JudgeInput) -> Judgement:
             f"/dev/shm on {', '.join(short)} is smaller than {format_bytes(required)}",
             required,
             min(known.values(), default=0),
-            "Vertex AI sets the size of /dev/shm, and no field changes it",
+            "Vertex AI sets the size of /dev/shm, and it cannot be configured",
             "lower `requires.shm`, and use fewer DataLoader workers",
         )
     shown = format_bytes(min(known.values())) if known else "unknown"

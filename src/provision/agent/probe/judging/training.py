@@ -251,8 +251,9 @@ def _data(given: JudgeInput) -> Judgement:
         f"{changed} changed during the round trip",
         dict.fromkeys(observed, True),
         observed,
-        "the versions of these packages are not compatible",
-        "lock tokenizers, datasets, pyarrow and numpy together",
+        "the versions of tokenizers, datasets, pyarrow and numpy are not compatible with each "
+        "other",
+        "lock these packages together",
     )
 
 
@@ -339,7 +340,7 @@ def _checkpoint(given: JudgeInput) -> Judgement:
         f"the checkpoint is incomplete: {format_list(message)}",
         [],
         message,
-        "the disk is full, or the installed version no longer writes the file",
+        "the disk is full, or an installed package version no longer writes the file",
         "free up disk space; lock transformers, accelerate and safetensors together",
     )
 
