@@ -47,7 +47,7 @@ def test_every_named_runtime_takes_its_own_python_only(
 
 def test_the_runtime_with_that_python_is_offered(ask: Ask) -> None:
     judged = ask(_spec(target="runtime: latest"))
-    assert "Colab runtime latest has Python 3.13" in judged.one("IMG020").message
+    assert "Colab runtime `latest` has Python 3.13" in judged.one("IMG020").message
     text = _fixed(judged, "IMG020")
     assert 'runtime: "2026.07"' in text
     assert ask(text).ids == []

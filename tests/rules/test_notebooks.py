@@ -148,7 +148,7 @@ def test_each_target_outside_colab_is_named(judge) -> None:
     )
     (found,) = judge("from google.colab import userdata\n", "T4", spec).findings
     assert found.severity is Severity.WARNING
-    assert found.message.endswith("does not exist on target here")
+    assert found.message.endswith("does not exist on target `here`")
 
 
 def test_a_shell_line_before_others_is_reported(judge) -> None:

@@ -59,7 +59,7 @@ def wrap_os_errors(operation: str, path: Path) -> Iterator[None]:
             hint = _suggest_similar_name(path)
         why, hint = _REASONS.get(error.errno or 0, (why, hint))
         if operation == "read" and error.errno == errno.EISDIR:
-            hint = "use the path of a regular file, or move it out of the way"
+            hint = "move what is there out of the way, or use a different path"
         raise ExternalError(f"cannot {operation} {path}", why=why, hint=hint) from error
 
 
@@ -100,7 +100,7 @@ def read(path: Path, limit: int) -> bytes:
             raise ExternalError(
                 f"cannot read {path}",
                 why=why,
-                hint="use the path of a regular file, or move it out of the way",
+                hint="move what is there out of the way, or use a different path",
             )
         with path.open("rb") as file:
             content = file.read(limit + 1)

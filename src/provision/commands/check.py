@@ -343,7 +343,7 @@ def _find_mistakes(project: ImportedProject) -> Iterator[Diagnostic]:
 
 def _at_place(finding: Diagnostic, name: str) -> Diagnostic:
     """Return a finding without a fix, and without the name of the target, which is the place."""
-    target = re.compile(rf"^target {name}: | (?:of|at|for|on) target `?{name}\b`?")
+    target = re.compile(rf"^target `?{name}`?: | (?:of|at|for|on) target `?{name}\b`?")
     help_text = finding.help
     if not help_text and finding.fix is not None:
         help_text = finding.fix.title

@@ -33,7 +33,7 @@ SPEC_WORDS = (
     (re.compile(r"\bset `isolation: venv`(?: on target \S+?)?(?=$|,)"), _OWN_ENVIRONMENT),
     (re.compile(r", or set exclude_newer$"), ""),
     (
-        re.compile(r", and the lock records the hashes of those files"),
+        re.compile(r", and the lock would then record the hashes of those files"),
         ", and pip installs them",
     ),
     (re.compile(r"^Without `index`, `lock` uses the PyTorch index; any"), "Any"),

@@ -59,7 +59,7 @@ def _check(context: LintContext) -> Findings:
             ("cuda_toolkit",),
             severity=toolkit.evidence.cap_severity(Severity.ERROR),
             evidence=system.evidence,
-            why="nvcc rejects a newer host compiler with: unsupported GNU version.",
+            why='nvcc rejects newer host compilers with the error "unsupported GNU version".',
             help=help_text,
             related=related_at(
                 target.route_to("image" if target.image else "runtime"), f"has {system.os}"

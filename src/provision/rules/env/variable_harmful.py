@@ -50,8 +50,8 @@ def _check(context: LintContext) -> Findings:
                 severity=Severity(row.severity),
                 evidence=row.evidence,
                 why=(
-                    "Variables in `env` are set for every run on every target, and logs do "
-                    "not show what they change."
+                    "Variables in `env` are set for every run on every target, and their "
+                    "effects do not show up in the logs."
                 ),
                 help=help_text,
                 fix=fix,

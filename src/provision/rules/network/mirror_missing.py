@@ -49,12 +49,12 @@ def _check(context: LintContext) -> Findings:
         for index, route in _used_indexes(context).items():
             if index not in fields.mirrors:
                 yield RULE.diagnostic(
-                    f"packages come from the index {index}, which has no mirror",
+                    f"packages come from the index `{index}`, which has no mirror",
                     target.route_to("mirrors"),
                     why="Without a public IP or Cloud NAT, the instance can download packages only "
                     "from mirrors.",
                     help=f"add `{index}: URL` to `mirrors`",
-                    related=related_at(route, f"uses the index {index}"),
+                    related=related_at(route, f"uses the index `{index}`"),
                 )
 
 

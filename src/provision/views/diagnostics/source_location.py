@@ -11,7 +11,7 @@ from provision.sanitize import escape_line, redact
 from provision.views.formatting import Style
 
 COUNTED = {Severity.UNKNOWN: "undecided finding"}
-"""How findings are counted, if not by their label."""
+"""The words for counts of a severity, if they are not its label."""
 SEVERITY_LABELS = {
     Severity.ERROR: ("error", Style.ERROR),
     Severity.WARNING: ("warning", Style.WARNING),

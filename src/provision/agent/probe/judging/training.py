@@ -354,8 +354,8 @@ def _resume(given: JudgeInput) -> Judgement:
     made, left = given["resume.made"], _RECIPE.steps - _RECIPE.save_at
     if resumed == straight and steps == _RECIPE.steps and made == left:
         return passes(
-            f"{given.expected.proof.value}: a new process, resumed from the checkpoint at step "
-            f"{_RECIPE.save_at}, reaches the same weights",
+            f"{given.expected.proof.value}: a new process that resumes from the checkpoint at step "
+            f"{_RECIPE.save_at} reaches the same weights",
             straight,
             resumed,
         )
