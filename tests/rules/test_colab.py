@@ -129,7 +129,7 @@ def test_the_end_of_a_runtime_is_counted_from_the_day_of_the_facts(ask: Ask, fac
     assert said("2027-04-13") == []
     assert "is offered until about 2027-07" in said("2027-04-14")[0]
     assert "is offered until" in said("2027-07-13")[0]
-    assert "may have been removed around 2027-07" in said("2027-07-14")[0]
+    assert "was probably removed around 2027-07" in said("2027-07-14")[0]
 
 
 def test_months_are_added_over_the_end_of_a_year() -> None:

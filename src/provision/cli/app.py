@@ -250,7 +250,7 @@ FAULTS = click.option(
     "faults",
     multiple=True,
     metavar="NAME[:ARGUMENT]",
-    help="Sandbox only: simulate a failure (`provision sandbox faults` lists them); repeatable.",
+    help="Sandbox only: simulate a failure (listed by `provision sandbox faults`); repeatable.",
 )
 RANK = click.option(
     "--rank",

@@ -41,7 +41,7 @@ def sandbox() -> None:
     "faults",
     multiple=True,
     metavar="NAME[:ARGUMENT]",
-    help="Simulate a failure (`provision sandbox faults` lists them); repeatable.",
+    help="Simulate a failure (listed by `provision sandbox faults`); repeatable.",
 )
 @click.option(
     "--port",

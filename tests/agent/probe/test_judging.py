@@ -634,7 +634,7 @@ ROWS = [
     Row("R11", "fail", ALONE, {"packages": HF, "gpu": {"type": "L4", "count": 1}}, "the training run uses cpu, but cuda is declared"),
     Row("R11", "fail", {**ON_CUDA, "train.n_gpu": 2, "train.parallel_mode": "not_distributed"}, {"packages": HF, **TWO_GPUS}, "across 2 GPUs with DataParallel"),
     Row("R11", "fail", {**ON_CUDA, "train.wrapper": "DataParallel"}, {"packages": HF, **TWO_GPUS}, "with DataParallel"),
-    Row("R11", "warn", ON_CUDA, {"packages": HF, **TWO_GPUS}, "tested on only one of 2 GPUs"),
+    Row("R11", "warn", ON_CUDA, {"packages": HF, **TWO_GPUS}, "only one of 2 GPUs was tested"),
     Row("R11", "pass", ON_CUDA, {**DDP, **TWO_GPUS}),
     Row("R12", "pass", ADAPTED, LORA),
     Row("R12", "fail", {**ADAPTED, "train.adapter_loss": [4.7, 4.69]}, LORA, "does not learn"),

@@ -78,8 +78,8 @@ def _read_report(
             return report
         raise ReportUnavailable(
             "the report in the bucket is not the one that the notebook wrote",
-            why="its sha256 does not match the notebook's status, or its nonce does not match this "
-            "run",
+            why="its sha256 does not match the one in the notebook's status, or its nonce "
+            "does not match this run",
             hint="someone else may have written to the bucket; check who has write access, "
             "then verify again",
         )

@@ -57,9 +57,9 @@ def _check(context: LintContext) -> Findings:
                 f"no newer version has Python {python}; set `python: "
                 f'"{named_runtimes(context)[-1].minor}"`, or set `isolation: venv`'
             )
-        when = "may have been removed around" if end <= today else "is offered until about"
+        when = "was probably removed around" if end <= today else "is offered until about"
         yield RULE.diagnostic(
-            f"target `{target.name}`: Colab runtime {fields.runtime} {when} {end:%Y-%m} (as of "
+            f"target `{target.name}`: Colab runtime {fields.runtime} {when} {end:%Y-%m} (today is "
             f"{today})",
             target.route_to("runtime"),
             why=(

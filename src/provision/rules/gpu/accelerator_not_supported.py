@@ -37,7 +37,8 @@ def _check(context: LintContext) -> Findings:
                 "builds."
             ),
             help=(
-                "set an NVIDIA GPU from `provision facts list gpus`, or `gpu: none` to use the CPU"
+                "set `gpu` to an NVIDIA GPU listed by `provision facts list gpus`, or to "
+                "`none` to use the CPU"
             ),
         )
 

@@ -43,7 +43,7 @@ def _check(context: LintContext) -> Findings:
         yield RULE.diagnostic(
             f"{job.replicas} machines are requested, but {problem}",
             target.route_to("replicas"),
-            why="You pay for all machines, and they do not work together.",
+            why="You would pay for all of the machines, but they would not work together.",
             help=fix,
         )
 

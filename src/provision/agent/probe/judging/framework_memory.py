@@ -39,11 +39,13 @@ def _tensorflow(given: JudgeInput, values: dict[str, str]) -> Judgement:
     grows = value == "true" or (value is None and bool(growth) and all(growth))
     if grows:
         by = f"{variable}=true" if value else "memory growth is on"
-        return passes(f"TensorFlow takes GPU memory as it needs it ({by})", "on", observed)
+        return passes(
+            f"TensorFlow takes GPU memory as it needs it ({by})", "memory growth on", observed
+        )
     return passes(
         "TensorFlow takes nearly all free GPU memory when a program first uses the GPU "
         f"({variable}={value or 'not set'}); with {variable}=true, it takes only what it needs",
-        "off",
+        "memory growth off",
         observed,
     )
 
@@ -62,12 +64,14 @@ def _jax(given: JudgeInput, values: dict[str, str]) -> Judgement:
     shown = f", at most {format_bytes(limit)}" if is_number(limit) else ""
     if advance in _OFF or allocator.lower() == _ON_DEMAND:
         by = ", ".join(f"{name}={value}" for name, value in values.items())
-        return passes(f"jax takes GPU memory as it needs it{shown} ({by})", "off", observed)
+        return passes(
+            f"jax takes GPU memory as it needs it{shown} ({by})", "preallocation off", observed
+        )
     share = _declared_share(values)
     return passes(
         f"jax takes {share:.0%} of the GPU memory when a program first uses the GPU{shown}; "
         "with XLA_PYTHON_CLIENT_PREALLOCATE=false, it takes only what it needs",
-        "on",
+        "preallocation on",
         observed,
     )
 

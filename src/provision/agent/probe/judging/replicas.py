@@ -114,7 +114,7 @@ def _bandwidth(given: JudgeInput) -> Judgement:
             message,
             SLOW_NETWORK.value,
             observed,
-            "the network of one machine is slow (see G04), or other jobs are using it",
+            "one machine's network connection is slow (see G04), or other jobs are using it",
             "run the check again, or use a machine type with a faster network",
             SLOW_NETWORK,
         )
@@ -143,7 +143,7 @@ def _links(given: JudgeInput) -> Judgement:
             f"{' and '.join(slow)}: every link is slow ({shown})"[:600],
             round(middle, 1),
             {name: best[name] for name in slow},
-            "this machine's network is slow, and all other machines wait for it",
+            "this machine's network connection is slow, and all other machines wait for it",
             "run the job again; it will probably get different machines",
             SLOW_MACHINE,
         )

@@ -245,7 +245,12 @@ def _data(given: JudgeInput) -> Judgement:
     if not observed:
         return skipped("neither tokenizers nor datasets is locked")
     if all(observed.values()):
-        return passes("texts and rows are unchanged after the round trip", None, observed)
+        return passes(
+            "text is unchanged after encoding and decoding, and dataset rows after "
+            "saving and loading",
+            None,
+            observed,
+        )
     changed = " and ".join(name for name, same in observed.items() if not same)
     return fails(
         f"{changed} changed during the round trip",
@@ -284,8 +289,8 @@ def _placement(given: JudgeInput) -> Judgement:
         )
     if expected.gpu_count > 1 and expected.training.strategy == "none":
         return warns(
-            f"tested on only one of {expected.gpu_count} GPUs: a program started with `python` "
-            "would split its batches across all of them with DataParallel",
+            f"only one of {expected.gpu_count} GPUs was tested, but a program started with "
+            "`python` would split its batches across all of them with DataParallel",
             "one GPU per process",
             observed,
             "`strategy: none` starts one process, and Trainer uses every GPU it sees",
