@@ -229,7 +229,7 @@ OUTPUT_FORMAT_WITH_JUNIT = output_format_option(
 ADOPT = click.option(
     "--adopt",
     is_flag=True,
-    help="Adopt an existing instance with this name whose state was lost.",
+    help="Adopt an existing instance with this name if provision has lost its state.",
 )
 LOCKED = click.option("--locked", is_flag=True, help="Fail if the lock is missing or stale.")
 OFFLINE = click.option("--offline", is_flag=True, help="Use only the files in uv's cache.")

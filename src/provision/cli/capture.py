@@ -42,8 +42,8 @@ from provision.cli.app import FILE, examples, output_format_option
     "--spec",
     "as_spec",
     is_flag=True,
-    help="Write a spec with the Python and CUDA versions, the GPU, and the packages that no other "
-    "package requires.",
+    help="Write a spec from the environment: its Python and CUDA versions, its GPU, and the "
+    "packages that no other package requires.",
 )
 @output_format_option(
     "text", "json", text="Set the output format; json prints the capture without hints."

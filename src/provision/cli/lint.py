@@ -83,7 +83,7 @@ _SEVERITIES = ("error", "warning", "unknown", "info")
 @click.option(
     "--write-baseline",
     is_flag=True,
-    help="With --baseline, record all current findings in that file.",
+    help="Record all current findings in the file given by --baseline.",
 )
 @click.option(
     "--policy",

@@ -167,7 +167,7 @@ OF_FRAMEWORKS = [
     Row("J05", "pass", LEARNT, JAX, "from 4.3 to 0.002 in 40 steps on the cpu"),
     Row("J05", "pass", {**LEARNT, "framework.trained_on": "gpu"}, H200),
     Row("J05", "fail", LEARNT, H200, "training ran on the cpu"),
-    Row("J05", "fail", {**LEARNT, "framework.loss_last": 4.2}, JAX, "does not learn"),
+    Row("J05", "fail", {**LEARNT, "framework.loss_last": 4.2}, JAX, "did not learn"),
     Row("J05", "fail", {**LEARNT, "framework.steps": 20}, JAX, "in 20 steps"),
     Row("J05", "pass", LEARNT, KERAS),
     Row("J06", "pass", {"framework.dtype": "bfloat16"}, BF16, "bfloat16"),

@@ -212,7 +212,7 @@ def load_expectations(path: Path) -> Expectations:
     try:
         document = json.loads(path.read_bytes())
     except OSError as error:
-        raise ProbeError(f"cannot read the expectations {path}: {error.strerror}") from None
+        raise ProbeError(f"cannot read the expectations file {path}: {error.strerror}") from None
     except (ValueError, RecursionError):
         raise ProbeError(f"the expectations file {path} is not valid JSON; recreate it") from None
     expected = parse_expectations(document, str(path))

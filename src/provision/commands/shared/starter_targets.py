@@ -127,7 +127,7 @@ def _parse_gpu(text: str, facts: Facts) -> Gpu:
         near = nearest_words(gpu.type, ("none", "mps", *(card.name for card in facts.cards)), 3)
         raise UsageError(
             f"unknown GPU {gpu.type}",
-            why="the rules cannot check a GPU that is not in the facts",
+            why="the rules cannot check a GPU that provision does not know",
             hint=(f"did you mean {' or '.join(near)}? " if near else "")
             + "`provision facts list gpus` lists the known GPUs",
         )

@@ -43,7 +43,7 @@ def _check(context: LintContext) -> Findings:
             evidence=row.evidence,
             why=(
                 f"Colab's kernel does not start with {row.package}{row.kills}; the only remedy "
-                "is then to delete the runtime and start a fresh one."
+                "then is to delete the runtime and start a fresh one."
             ),
             help=f"{fix.title}, or set `isolation: venv` on target `{system.target.name}`",
             related=system.related,

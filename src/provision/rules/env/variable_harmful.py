@@ -50,8 +50,8 @@ def _check(context: LintContext) -> Findings:
                 severity=Severity(row.severity),
                 evidence=row.evidence,
                 why=(
-                    "Variables in `env` are set for every run on every target, and their "
-                    "effects do not show up in the logs."
+                    "Variables in `env` are set for every run on every target, and nothing in "
+                    "the logs shows when one is ignored or harmful."
                 ),
                 help=help_text,
                 fix=fix,

@@ -111,7 +111,10 @@ def _model_argument_finding() -> Diagnostic:
 
 
 _OF_THE_MODEL = "attn_implementation"
-WHY = "TrainingArguments rejects unknown arguments. Arguments of a subclass belong in the program."
+WHY = (
+    "TrainingArguments rejects unknown arguments. If your own subclass has arguments, set "
+    "them in the program."
+)
 
 
 RULE = Rule(

@@ -10,7 +10,7 @@ from provision.errors import ProvisionError
 from provision.sanitize import escape_line, redact
 from provision.views.formatting import Style
 
-COUNTED = {Severity.UNKNOWN: "undecided finding"}
+COUNTED = {Severity.UNKNOWN: "unknown result"}
 """The words for counts of a severity, if they are not its label."""
 SEVERITY_LABELS = {
     Severity.ERROR: ("error", Style.ERROR),

@@ -137,10 +137,11 @@ def _learns(given: JudgeInput) -> Judgement:
             observed,
         )
     return fails(
-        f"the model does not learn: loss went from {first} to {last} in {steps} steps",
+        f"the model did not learn: loss went from {first} to {last} in {steps} steps",
         {"ratio": LOSS_RATIO.value, "steps": STEPS},
         observed,
-        "gradients or optimizer steps are lost or wrong in this combination of packages",
+        "with this combination of packages, gradients are wrong or missing, or optimizer steps "
+        "are not applied correctly",
         _AGAIN,
     )
 

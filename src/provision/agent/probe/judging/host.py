@@ -347,8 +347,8 @@ def _person(given: JudgeInput) -> Judgement:
         caches = given.get("user.caches_in_home", ["torch", "Hugging Face"])
         if not caches:
             return passes(
-                "UTF-8; the home folder is not writable, but environment variables point the "
-                "caches to other folders",
+                "UTF-8; the home folder is not writable, but environment variables "
+                "redirect the caches to other folders",
                 "utf-8",
                 encoding,
             )

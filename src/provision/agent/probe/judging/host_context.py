@@ -191,7 +191,7 @@ def _instructions(given: JudgeInput) -> Judgement:
     if missing is None:
         return unknown("the processor's instructions are unknown: /proc/cpuinfo lists none")
     if not missing:
-        return passes(f"the processor has AVX instructions, required by {names}", AVX, AVX)
+        return passes(f"the processor supports AVX instructions, required by {names}", AVX, AVX)
     return fails(
         f"this processor has no AVX instructions, required by {names}",
         AVX,

@@ -20,7 +20,7 @@ HARMFUL_VARIABLES: dict[str, str] = {
     "COMPUTE_PROFILE": "turns on CUDA profiling",
     "OPENCL_PROFILE": "turns on OpenCL profiling",
     "CUDA_LAUNCH_BLOCKING": (
-        "the program waits after every GPU kernel, which makes training much slower (CUDA "
+        "the program waits for each GPU kernel to finish, which makes training much slower (CUDA "
         "programming guide, environment variables)"
     ),
     "PYTORCH_NO_CUDA_MEMORY_CACHING": (
