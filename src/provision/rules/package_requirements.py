@@ -67,11 +67,13 @@ class RequestedPackage(NamedTuple):
 class PossibleReleases(NamedTuple):
     """The rows of the admitted releases of a package, newest first.
 
-    `is_complete` is False if releases older than the table are admitted too.
+    `is_complete` is False if releases older than the table are admitted too, and `has_unread` is
+    True if releases between two rows are: those rows are among `rows`.
     """
 
     rows: tuple[ReleaseRow, ...]
     is_complete: bool
+    has_unread: bool
 
 
 def requested_package(context: LintContext, name: str) -> RequestedPackage | None:
@@ -110,8 +112,8 @@ def possible_releases(facts: Facts, name: str, specifiers: str) -> PossibleRelea
     admitted = _admitted_rows(specifiers, tuple((row.first, row.last) for row in table))
     if admitted is None:
         return None
-    indexes, is_complete = admitted
-    return PossibleReleases(tuple(table[index] for index in indexes), is_complete)
+    indexes, is_complete, has_unread = admitted
+    return PossibleReleases(tuple(table[index] for index in indexes), is_complete, has_unread)
 
 
 def is_certainly_within(specifiers: str, first: str, last: str) -> bool:
@@ -243,10 +245,11 @@ def add_package_fix(name: str, specifier: str) -> Fix:
 @lru_cache(maxsize=1024)
 def _admitted_rows(
     specifiers: str, table: tuple[tuple[str, str], ...]
-) -> tuple[tuple[int, ...], bool] | None:
-    """Return the indexes of the admitted ranges, newest first, and whether they are complete.
+) -> tuple[tuple[int, ...], bool, bool] | None:
+    """Return the indexes of the admitted ranges, newest first, and two facts about them.
 
-    They are incomplete if something older is admitted; None if something newer is.
+    The first is False if something older is admitted, the second is True if something between two
+    ranges is. The result is None if something newer is admitted.
     """
     admits = parse_specifiers(specifiers)
     newest = table[-1][1]
@@ -264,11 +267,13 @@ def _admitted_rows(
             break
         if admits.contains(last, prereleases=True) or has_version_in_range(admits, first, last):
             indexes.add(index)
+    has_unread = False
     for index, (older, newer) in enumerate(itertools.pairwise(table)):
         if _admits_unread_patch(admits, older[1], newer[0]):
+            has_unread = True
             indexes |= {index, index + 1}
     is_complete = low is not None and low >= require_version(table[0][0])
-    return tuple(sorted(indexes, reverse=True)), is_complete
+    return tuple(sorted(indexes, reverse=True)), is_complete, has_unread
 
 
 def _caps(context: LintContext, package: Package, name: str, ceiling: str) -> bool:

@@ -23,11 +23,12 @@ Widen one of the two bounds to the one that the finding names.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.package_releases import load_releases, requirements_on
-from provision.facts.versions import is_satisfiable
+from provision.facts.versions import is_satisfiable, parse_specifiers, version_bounds
 from provision.rules.admitted_releases import torch_releases, torch_rows
 from provision.rules.package_requirements import (
     ReleaseRow,
@@ -60,10 +61,18 @@ class _Releases(NamedTuple):
     package: RequestedPackage
     rows: tuple[ReleaseRow, ...]
     is_complete: bool
+    has_unread: bool
 
     def declared(self, name: str) -> list[str | None]:
-        """Return what each release declares for a package."""
-        return [declared_specifier(row, name, self.package.extras) for row in self.rows]
+        """Return what each release declares for a package.
+
+        A release between two rows may declare anything between what they declare: each jax
+        requires its own jaxlib.
+        """
+        declared = [declared_specifier(row, name, self.package.extras) for row in self.rows]
+        if self.has_unread:
+            declared.append(_span(declared))
+        return declared
 
 
 def _check(context: LintContext) -> Findings:
@@ -93,6 +102,18 @@ def _check(context: LintContext) -> Findings:
         is_reported = any(pair <= conflict.names for pair in reported)
         if not (is_reported or conflict.admitted or _is_of_other_rule(context, conflict)):
             yield _release_conflict(context, conflict)
+
+
+def _span(declared: Sequence[str | None]) -> str | None:
+    """Return the specifiers from the lowest to the highest declared version."""
+    if None in declared:
+        return None
+    bounds = [version_bounds(parse_specifiers(specifiers or "")) for specifiers in declared]
+    lows, highs = [low for low, _ in bounds if low], [high for _, high in bounds if high]
+    clauses = [f">={min(lows)}"] if len(lows) == len(bounds) else []
+    if len(highs) == len(bounds):
+        clauses.append(f"<={max(highs)}")
+    return ",".join(clauses)
 
 
 def _is_of_other_rule(context: LintContext, conflict: ReleaseConflict) -> bool:
@@ -220,6 +241,7 @@ RULE = Rule(
         'gpu: none\npython: "3.10"\npackages: [tensorboardX==2.5.1, «onnx==1.13.0»]\n',
         'gpu: none\npython: "3.10"\npackages: [fastapi==0.95.0, «pydantic==2.5.0»]\n',
         'gpu: none\npython: "3.10"\npackages: [tensorflow==2.12.0, «protobuf==5.26.1»]\n',
+        'gpu: none\npython: "3.11"\npackages: [jax==0.6.1, «jaxlib==0.6.0»]\n',
     ),
     good=(
         *examples(
@@ -230,6 +252,10 @@ RULE = Rule(
             'gpu: L4\npython: "3.11"\npackages: [torch==2.5.1, vllm==0.7.3]\n',
             'gpu: none\npython: "3.10"\npackages: [tensorboardX==2.5.1, onnx==1.12.0]\n',
             'gpu: none\npython: "3.10"\npackages: [tensorboardX, onnx==1.13.0]\n',
+            'gpu: none\npython: "3.11"\npackages: [jax==0.5.2, jaxlib==0.5.1]\n',
+            'gpu: none\npython: "3.11"\npackages: [jax==0.6.1, jaxlib==0.6.1]\n',
+            'gpu: L4\npython: "3.11"\n'
+            "packages: [jax-cuda12-plugin==0.5.1, jax-cuda12-pjrt==0.5.1]\n",
             'gpu: none\npython: "3.10"\npackages: [tensorflow==2.12.0, protobuf==4.21.9]\n',
         ),
         Example(

@@ -9,7 +9,7 @@ Its version bounds must admit the minimum that the allowed transformers releases
 In a spec with unknown packages, which may depend on accelerate, this is a warning until the set is
 resolved. It is a warning too if every target is a Colab runtime that has a sufficient accelerate
 preinstalled. Without `training` there is no finding if another package uses transformers for a
-different purpose: vllm, diffusers, sentence-transformers.
+different purpose: vllm, diffusers, sentence-transformers, faster-whisper.
 
 ## Why
 
@@ -218,6 +218,8 @@ RULE = Rule(
         'gpu: L4\npython: "3.11"\npackages: [torch==2.8.0, transformers==4.57.0, vllm==0.11.0]\n',
         'gpu: none\npython: "3.11"\n'
         "packages: [torch, transformers, sentence-transformers, diffusers]\n",
+        'gpu: none\npython: "3.11"\n'
+        "packages: [torch>=2, torchaudio>=2, faster-whisper==1.0.0, transformers, pandas]\n",
         'gpu: none\npython: "3.11"\npackages: [torch, transformers]\n'
         "training: {method: inference}\n",
     ),

@@ -39,17 +39,21 @@ from provision.rules.packages.window_findings import check_windows
 from provision.rules.rule import Findings, LintContext, ResolvedSet, Rule, example, examples
 
 _OF_TRAINER = ("transformers", "accelerate")
+_PROTOBUF_IMPLEMENTATION = "PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION"
+"""Set to "python", protobuf 4 and later load generated code for protobuf 3, only slower."""
 
 
 def _check(context: LintContext) -> Findings:
     names = context.package_names
     findings: dict[tuple[str, str], Diagnostic] = {}
+    loads_old_protobuf = context.spec.env.get(_PROTOBUF_IMPLEMENTATION) == "python"
     # "error" sorts before "warning": the more severe finding about a pair counts.
     for need in sorted(context.facts.undeclared, key=lambda need: need.severity):
         package = requested_package(context, need.package) if need.package in names else None
         if (
             package is None
             or need.severity == "info"
+            or (need.of == "protobuf" and loads_old_protobuf)
             or not is_certainly_within(package.specifiers, need.first, need.last)
         ):
             continue
@@ -112,6 +116,7 @@ RULE = Rule(
         'gpu: none\npython: "3.10"\npackages: [jax==0.4.23, jaxlib==0.4.23, «scipy==1.13.0»]\n',
         'gpu: none\npython: "3.11"\npackages: [gensim==4.3.2, «scipy==1.13.0»]\n',
         'gpu: none\npython: "3.11"\npackages: [datasets==2.14.6, «pyarrow==20.0.0»]\n',
+        'gpu: none\npython: "3.10"\npackages: [tensorboard==2.8.0, «protobuf==4.21.0»]\n',
         'gpu: none\npython: "3.11"\npackages: [«"transformers[torch]==5.12.1"», peft==0.17.1]\n',
         'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5.4,<5.6", «torchao==0.14.1»]\n',
         example(
@@ -134,6 +139,9 @@ RULE = Rule(
         'gpu: none\npython: "3.11"\npackages: [datasets==2.14.7, pyarrow==14.0.1]\n',
         'gpu: none\npython: "3.10"\npackages: [jax==0.4.24, jaxlib==0.4.24, scipy==1.13.0]\n',
         'gpu: none\npython: "3.11"\npackages: [datasets==2.14.7]\n',
+        'gpu: none\npython: "3.10"\npackages: [tensorboard==2.8.0, protobuf==4.21.0]\n'
+        "env: {PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION: python}\n",
+        'gpu: none\npython: "3.10"\npackages: [wandb==0.9.7, protobuf==4.21.0]\n',
         'gpu: none\npython: "3.11"\npackages: ["transformers[torch]==4.57.6", peft==0.17.1]\n',
         'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5.4,<5.6", torchao==0.15.0]\n',
         'gpu: none\npython: "3.11"\npackages: [datasets==2.14.4]\nexclude_newer: 2025-06-01\n',
