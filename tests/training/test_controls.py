@@ -168,7 +168,7 @@ FAILS = {
     "workers that never start": "dataloader_workers is 0, but 2 is declared",
     "a checkpoint that is not used": "took 40 steps instead of the 20",
     "another seed": "a second run with the same seed gives different weights",
-    "sgd that does not learn": "does not learn",
+    "sgd that does not learn": "did not learn",
     "another optimizer than declared": "optimizer is",
     "fp16 accepted without a GPU": "fp16 is not in effect: linear layers use float32",
     "options that are not in effect": "gradient_checkpointing is false, but true is declared",

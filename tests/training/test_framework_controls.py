@@ -153,7 +153,7 @@ FAILS = {
     "a checkpoint that is not used": "different weights",
     "a resume that starts again": "different weights",
     "a checkpoint without its state": "state.json",
-    "a learning rate of 0": "does not learn",
+    "a learning rate of 0": "did not learn",
 }
 OF_DATA = {
     "workers that are not started": "a PyDataset with 2 workers produces only one batch at a time",

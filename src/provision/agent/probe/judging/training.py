@@ -128,7 +128,7 @@ def _learns(given: JudgeInput) -> Judgement:
             f"known for {given.expected.training.optimizer}"
         )
     return fails(
-        f"the model does not learn: the loss went from {first} to {last} in {steps} steps",
+        f"the model did not learn: the loss went from {first} to {last} in {steps} steps",
         required,
         observed,
         "gradients or optimizer steps are lost or wrong in this combination of torch, "
@@ -245,12 +245,8 @@ def _data(given: JudgeInput) -> Judgement:
     if not observed:
         return skipped("neither tokenizers nor datasets is locked")
     if all(observed.values()):
-        return passes(
-            "text is unchanged after encoding and decoding, and dataset rows after "
-            "saving and loading",
-            None,
-            observed,
-        )
+        same = "text survives encoding and decoding, dataset rows saving and loading"
+        return passes(same, None, observed)
     changed = " and ".join(name for name, same in observed.items() if not same)
     return fails(
         f"{changed} changed during the round trip",
