@@ -7,7 +7,7 @@ lenient: it is for the question "did you mean".
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 
 MAX_WORD_LENGTH = 64
@@ -119,6 +119,12 @@ def format_command(verb: str, spec: PurePath, target: str = "", *, sandbox: bool
 def pluralize(count: int, noun: str) -> str:
     """Return a count with its noun."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def join_words(words: Sequence[str]) -> str:
+    """Return the words of a sentence's list: "a", "a and b", "a, b and c"."""
+    *most, last = words
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def with_article(name: str) -> str:

@@ -392,7 +392,7 @@ def test_the_fault_slow_link_needs_namespaces(tmp_path: Path) -> None:
         finally:
             os.environ["PATH"] = path
         jobs.built.close()
-    assert "the fault slow-link needs network namespaces: ip is missing" in message
+    assert "the slow-link fault needs network namespaces: ip is missing" in message
 
 
 def test_ports_of_addresses() -> None:

@@ -177,12 +177,12 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
     "a secret of this machine": (
         "colab",
         {"secrets": {"T": {"env": "T"}}},
-        "a notebook reads secrets only from Colab",
+        "a Colab notebook can read only secrets stored in Colab",
     ),
     "a secret of Google Cloud": (
         "colab",
         {"secrets": {"T": {"secret": "projects/p/secrets/s/versions/1"}}},
-        "a notebook reads secrets only from Colab",
+        "a Colab notebook can read only secrets stored in Colab",
     ),
     "an unknown runtime": (
         "colab",

@@ -202,7 +202,7 @@ class Colab(Kind):
             elif "colab" not in sources:
                 yield Refusal(
                     target.secret_route(name),
-                    "a notebook reads secrets only from Colab",
+                    "a Colab notebook can read only secrets stored in Colab",
                     f"use {{colab: {name}}}",
                     rule="SEC004",
                 )

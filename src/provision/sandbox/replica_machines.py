@@ -170,7 +170,7 @@ class ReplicaMachines:
             return ReplicaNetwork(folder, tasks, key, find_ports("\n".join(texts)), job.slow)
         except OSError as problem:
             if job.slow:
-                raise OSError(f"the fault slow-link needs network namespaces: {problem}") from None
+                raise OSError(f"the slow-link fault needs network namespaces: {problem}") from None
             self._is_isolated = False
             sys.stderr.write(
                 "SANDBOX: the machines of jobs share the network of this machine, because it "

@@ -36,7 +36,7 @@ def _check(context: LintContext) -> Findings:
         if requested > known[-1]:
             rank, severity = "newest", Severity.UNKNOWN
             why = (
-                "The facts do not list its packages. Colab lists the available versions under "
+                "provision does not know its packages. Colab lists the available versions under "
                 "Runtime > Change runtime type > Runtime version."
             )
             help_text += ", or keep it if Colab lists it"

@@ -101,8 +101,8 @@ def _check(context: LintContext) -> Findings:
             f"{message} and leaves {kept} unchanged",
             replacement.route,
             why=(
-                "Packages built for the runtime's own torch fail to import with a different "
-                "version."
+                "Packages built against the runtime's own torch fail to import with a different "
+                "build."
             ),
             help=f"{fix.title} to `packages`, or {replacement.alternative}",
             related=system.related,

@@ -35,7 +35,7 @@ def _check(context: LintContext) -> Findings:
             f"unknown CUDA toolkit {requested}; the known versions are {format_versions(known)}",
             ("cuda_toolkit",),
             severity=Severity.UNKNOWN,
-            why="The facts do not show whether it exists, or which GPUs it supports.",
+            why="provision has no data on whether it exists, or which GPUs it supports.",
             help="check the version with `nvcc --version` on a machine that has it",
         )
         return

@@ -73,7 +73,7 @@ def _check(context: LintContext) -> Findings:
                 f"weights, gradients and optimizer state take at least {format_size(least)} on "
                 f"each GPU, {has}"
             )
-            why = "They do not fit even at 16-bit precision, whatever the batch size."
+            why = "They do not fit even at 16-bit precision and without activations."
             severity = vram.evidence.cap_severity(Severity.ERROR)
         elif estimate.total > vram.bytes:
             message = (
@@ -136,7 +136,7 @@ def _memory_savings(
     gentle = [saving for saving in enough if "method" not in saving.change]
     sharded = [saving for saving in enough if "strategy" in saving.change]
     named = [
-        f"set {_format_change(saving)}, which reduces the total from "
+        f"set {_format_change(saving)}, which reduces the memory for each GPU from "
         f"{format_size(saving.total + saving.saved_bytes)} to {format_size(saving.total)}"
         for saving in (*gentle[:1], *sharded, *savings[:1])
     ]

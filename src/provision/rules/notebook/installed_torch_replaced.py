@@ -45,8 +45,8 @@ def _check(context: NotebookContext) -> Findings:
                 f"{place.name}",
                 request.span,
                 why=(
-                    "Packages built for the preinstalled torch fail to import with a different "
-                    "version."
+                    "Packages built against the preinstalled torch fail to import with a different "
+                    "build."
                 ),
                 help="remove torch from the command to keep the preinstalled version, or pin "
                 "torch and the packages that are built for it in a spec",

@@ -35,6 +35,7 @@ from provision.rules.rule import (
     examples,
 )
 from provision.rules.torch_presence import has_torch
+from provision.spelling import join_words
 
 _BROUGHT_BY_TORCH = frozenset({"setuptools"})
 """Requirements of torch itself on Python 3.12 and newer, and of its triton on older ones (METADATA
@@ -54,7 +55,7 @@ def _check(context: LintContext) -> Findings:
         missing = [name for name in known.packages if name not in versions]
         if not missing:
             continue
-        names = _join_and(missing)
+        names = join_words(missing)
         yield RULE.diagnostic(
             f"{package.key} {versions[package.key]} is built from source, and its build needs "
             f"{names}",
@@ -87,7 +88,7 @@ def _unresolved_findings(context: LintContext) -> Findings:
             and not is_known_dependency(context, name)
         ]
         if missing:
-            names = _join_and(missing)
+            names = join_words(missing)
             yield RULE.diagnostic(
                 f"the build of {package.key} needs {names}, which `packages` does not list",
                 route,
@@ -107,11 +108,6 @@ def _unresolved_findings(context: LintContext) -> Findings:
 
 
 _SPEC = 'gpu: L4\ncuda: "12.8"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: [torch==2.8.0, '
-
-
-def _join_and(names: list[str]) -> str:
-    *most, last = names
-    return f"{', '.join(most)} and {last}" if most else last
 
 
 RULE = Rule(

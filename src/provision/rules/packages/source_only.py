@@ -38,6 +38,7 @@ from provision.rules.edits import unsafe_fix
 from provision.rules.package_lines import MAX_SPECIFIER_LENGTH, index_lines
 from provision.rules.rule import Findings, LintContext, Rule, examples
 from provision.spec import Package
+from provision.spelling import join_words
 
 
 def _check(context: LintContext) -> Findings:
@@ -66,7 +67,7 @@ def _check(context: LintContext) -> Findings:
             f"{message}, and `build: true` is not set",
             route,
             severity=severity,
-            why=f"Building it needs {', '.join(known.needs)}"
+            why=f"Building it requires {join_words(known.needs)}"
             + (f"; {known.note}." if known.note else "."),
             help="set `build: true`, or pin the package to an index that has wheels for it",
             fix=unsafe_fix("allow building it", _allow_build_edit(context, route, package)),

@@ -48,7 +48,7 @@ def _check(context: LintContext) -> Findings:
                 yield RULE.diagnostic(
                     f"{disk} of {size} exceeds the maximum disk size of {largest.value:g} GB",
                     target.route_to(disk, "size"),
-                    why="Google Cloud rejects the request that creates the instance.",
+                    why="Google Cloud rejects the request to create the instance.",
                     help=f"use at most {largest.value:g}GB, and store the rest in a bucket",
                 )
 

@@ -36,7 +36,7 @@ KEY, VALUE = (
 
 
 def _check(context: LintContext) -> Findings:
-    rejected = "Google Cloud rejects the request that creates the instance."
+    rejected = "Google Cloud rejects the request to create the instance."
     for target, fields in context.targets_of(WorkbenchTarget):
         for key, value in fields.labels.items():
             route = target.route_to("labels", key)

@@ -50,7 +50,7 @@ _OWNED = {
 
 
 def _check(context: LintContext) -> Findings:
-    rejected = "Google Cloud rejects the request that creates the instance."
+    rejected = "Google Cloud rejects the request to create the instance."
     for target, fields in context.targets_of(WorkbenchTarget):
         metadata = fields.metadata
         for key in metadata:

@@ -39,7 +39,7 @@ def _check(context: LintContext) -> Findings:
                 f"{json_quote(tag)} is not a valid network tag",
                 target.route_to("tags", index),
                 why="A tag consists of lowercase letters, digits and hyphens; Google Cloud "
-                "rejects the request that creates the instance.",
+                "rejects the request to create the instance.",
                 help=f"use `{proposed}`"
                 if re.fullmatch(RESOURCE_NAME_PATTERN, proposed)
                 else "use lowercase letters, digits and hyphens, starting with a letter",

@@ -194,7 +194,7 @@ class LocalDriver(Driver[LocalObservation]):
             missing = "is missing, or is a link to a Python that was removed or upgraded"
             reason = f"{interpreter.python} {missing}"
         raise Refused(
-            f"the environment of {context.address} is missing or incomplete",
+            f"the environment for {context.address} is missing or incomplete",
             why=reason,
             hint=context.command("apply"),
         )
@@ -223,7 +223,7 @@ class LocalDriver(Driver[LocalObservation]):
         _require_code(context, observed)
         if not observed.is_complete:
             raise Refused(
-                f"the environment of {context.address} is missing or incomplete",
+                f"the environment for {context.address} is missing or incomplete",
                 why=f"there is no complete environment in {prefix}",
                 hint=f"create it with `{context.command('apply')}`",
             )

@@ -46,7 +46,7 @@ def _large(given: JudgeInput) -> Judgement:
             f"{training.batch_size} x {training.sequence_length} tokens)"
         )
     if right:
-        return passes(f"{what} arrived from a worker", what, what)
+        return passes(f"{what} was received from a worker", what, what)
     error = given["_loaders.large_error"]
     # Without a declared batch the size is our choice: smaller batches may work.
     say = fails if declared or not error else warns
