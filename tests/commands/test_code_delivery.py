@@ -8,10 +8,17 @@ import os
 import shutil
 import subprocess
 import zipfile
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from provision.adapters import RealSystem
+from provision.commands.apply import ApplyOptions, apply
+from provision.commands.plan import plan
+from provision.commands.shared.load import load_spec
+from provision.plan import Operation
+from provision.sandbox.serve import serve
 from provision.targets.colab import cell
 from tests.rig import Bench, small_spec
 
@@ -39,8 +46,8 @@ def git(bench: Bench, *words: str) -> str:
     ).stdout.strip()
 
 
-def spec(bench: Bench, code: str) -> None:
-    target = "{kind: colab, runtime: '2026.07', isolation: venv}"
+def spec(bench: Bench, code: str, bucket: str = "") -> None:
+    target = f"{{kind: colab, runtime: '2026.07', isolation: venv{bucket}}}"
     bench.spec(small_spec("alpha", extra=f"code: {code}\ntargets: {{c: {target}}}\n"))
 
 
@@ -107,6 +114,77 @@ def test_a_notebook_with_current_code_stays_as_it_is(project: Bench) -> None:
     render(project, **variables)
     assert delivered(project) == {}
     commit(project, push=False)
+    render(project, "--check", **variables)
+
+
+@pytest.mark.parametrize("clone", ["true", pytest.param("false", marks=pytest.mark.long)])
+def test_a_notebook_whose_payload_is_in_a_bucket_stays_as_it_is(
+    project: Bench, tmp_path: Path, clone: str
+) -> None:
+    spec(project, f"{{path: ., exclude: [home], clone: {clone}}}", ", bucket: 'gs://my-bucket/p'")
+    head = commit(project)
+    with serve(tmp_path / "services") as sandbox:
+        sandbox.store.make_bucket("my-bucket")
+        environment = project.environment(**public(project))
+        system = RealSystem(environment, endpoints=sandbox.endpoints)
+        told = (lambda *_: None, list[str]().append)
+
+        def planned() -> Operation:
+            loaded = load_spec(project.folder / "spec.yaml", system)
+            (action,) = plan(loaded, ("c",), system, told[1]).target_plans.plan.actions
+            return action.operation
+
+        def applied() -> None:
+            loaded = load_spec(project.folder / "spec.yaml", system)
+            assert apply(loaded, ("c",), ApplyOptions(), system, *told).exit_code == 3
+
+        applied()
+        cell_text = (project.folder / "spec.colab.py").read_text()
+        assert commit(project) != head
+        assert planned() is Operation.KEEP
+        render(project, "--check", **public(project))
+        (project.folder / "train.py").write_text("print(2)\n")
+        commit(project)
+        assert planned() is Operation.CHANGE
+        applied()
+        assert (project.folder / "spec.colab.py").read_text() != cell_text
+        commit(project)
+        assert planned() is Operation.KEEP
+
+
+@pytest.mark.long
+def test_an_edited_archive_in_a_cell_is_replaced(project: Bench) -> None:
+    spec(project, "{path: ., exclude: [home], clone: false}")
+    render(project)
+    path = project.folder / "spec.colab.py"
+    text = path.read_text()
+    about = cell.parse_about(text)
+    assert about is not None
+    payload = cell.decode_payload(about["payload"])
+    edited = payload.replace(b"print(1)", b"print(9)")
+    assert edited != payload
+    path.write_text(cell.render_cell(about, cell.encode_payload(edited), (), about["code"]))
+    assert "does not match" in render(project, "--check", ends=1)
+    render(project)
+    assert path.read_text() == text
+
+
+@pytest.mark.long
+def test_a_commit_that_is_on_no_branch_of_the_remote_is_replaced(project: Bench) -> None:
+    variables, head = public(project), git(project, "rev-parse", "HEAD")
+    render(project, **variables)
+    git(project, "commit", "--quiet", "--amend", "-m", "another")
+    git(project, "push", "--quiet", "--force", URL, "main:main")
+    git(project, "update-ref", "refs/remotes/origin/main", "HEAD")
+    assert "does not match" in render(project, "--check", ends=1, **variables)
+    render(project, **variables)
+    assert delivered(project)["commit"] == git(project, "rev-parse", "HEAD") != head
+    commit(project)
+    git(project, "reflog", "expire", "--expire=now", "--all")
+    shallow = project.folder / ".git/shallow"
+    shallow.write_text(git(project, "rev-parse", "HEAD") + "\n")
+    git(project, "prune", "--expire=now")
+    assert git(project, "rev-list", "--count", "--all") == "1"
     render(project, "--check", **variables)
 
 

@@ -26,6 +26,7 @@ from provision.facts import Facts, load_facts
 from provision.sandbox.serve import serve
 from provision.targets.colab.cell import (
     build_payload,
+    compress,
     decode_payload,
     digest_payload,
     encode_payload,
@@ -128,9 +129,9 @@ def executed(text: str, folder: Path, **variables: str) -> subprocess.CompletedP
 
 
 def test_a_cell_has_the_same_bytes_every_time(facts: Facts) -> None:
-    encode_payload.cache_clear()
+    compress.cache_clear()
     first = render_files(place(), facts)
-    encode_payload.cache_clear()
+    compress.cache_clear()
     assert render_files(place(), facts) == first
     assert first.cell.isascii()
     written = re.search(r"A cell is about (\d+) KB", COLAB_PAGE.read_text(encoding="utf-8"))
@@ -155,7 +156,7 @@ def test_a_cell_says_at_its_top_what_it_is(facts: Facts) -> None:
 def test_the_payload_holds_the_document_and_the_programs(facts: Facts) -> None:
     made = render_files(place(env={"A": "b"}), facts)
     with zipfile.ZipFile(io.BytesIO(made.payload)) as archive:
-        assert archive.namelist() == ["cell.pyz", "document.json", "installer.pyz", "probe.pyz"]
+        assert archive.namelist() == ["cell.pyz", "installer.pyz", "probe.pyz", "document.json"]
         assert {entry.compress_type for entry in archive.infolist()} == {zipfile.ZIP_STORED}
         assert json.loads(archive.read("document.json"))["env"] == {"A": "b"}
         for name in ("cell.pyz", "installer.pyz", "probe.pyz"):
@@ -244,6 +245,31 @@ def test_a_payload_that_was_compressed_otherwise_is_the_same() -> None:
     assert other != text
     assert is_same_cell(other, text)
     assert is_same_cell(text, other)
+
+
+def test_parts_of_an_existing_payload_are_not_compressed_again() -> None:
+    payload, changed = stub_payload(), stub_payload('{"env": {"A": "b"}}')
+    existing = encode_payload(payload)
+    compress.cache_clear()
+    assert encode_payload(payload, existing) == existing
+    assert compress.cache_info().misses == 0
+    lines = encode_payload(changed, existing)
+    assert compress.cache_info().misses == 1
+    assert decode_payload(lines) == changed
+    for damaged in (("x y",), (existing[0][:50],), (), 3, ("".join(existing)[:-5],)):
+        assert decode_payload(encode_payload(changed, damaged)) == changed  # type: ignore[arg-type]
+
+
+def test_an_edited_description_of_the_code_makes_another_cell() -> None:
+    payload = stub_payload()
+
+    def make(code: bytes) -> str:
+        return render_cell({"what": "a test"}, encode_payload(payload), (), encode_payload(code))
+
+    text = make(b"{}")
+    assert is_same_cell(make(b"{}"), text)
+    assert not is_same_cell(make(b"[]"), text)
+    assert not is_same_cell(re.sub(r'"code": \[.*?\]', '"code": 3', text, flags=re.DOTALL), text)
 
 
 @pytest.mark.parametrize(

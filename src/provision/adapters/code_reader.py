@@ -48,11 +48,11 @@ class LocalCodeReader:
             url, commit, subdirectory, exclude, self._environment, offline=self._offline
         )
 
-    def list_public_addresses(self, code: CodeTree) -> tuple[str, ...]:
+    def may_have_copy(self, code: CodeTree, clone: CodeClone) -> bool:
         """See CodeReader."""
         from provision.adapters import public_copy
 
-        return public_copy.list_public_addresses(code, self._environment)
+        return public_copy.may_have_copy(code, clone, self._environment)
 
     def find_public_copy(self, code: CodeTree) -> CodeClone | None:
         """See CodeReader."""

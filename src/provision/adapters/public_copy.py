@@ -26,7 +26,23 @@ _OF_THE_USER = ("HOME", "XDG_CONFIG_HOME", "GIT_ASKPASS", "SSH_ASKPASS")
 """Variables by which git finds configuration and credentials."""
 
 
-def list_public_addresses(code: CodeTree, environment: Mapping[str, str]) -> tuple[str, ...]:
+def may_have_copy(code: CodeTree, clone: CodeClone, environment: Mapping[str, str]) -> bool:
+    """See `CodeReader.may_have_copy`."""
+    if clone.url not in _list_public_addresses(code, environment):
+        return False
+    if code.git:
+        return True
+    variables = {**git_variables(environment), "GIT_NO_LAZY_FETCH": "1"}
+    words = ("branch", "--remotes", "--contains", clone.commit)
+    try:
+        branches = run_git(code.folder, variables, *words, timeout_s=_TIMEOUT_S)
+    except (OSError, subprocess.TimeoutExpired):
+        return True
+    is_unknown = branches.returncode != 0
+    return is_unknown or bool(branches.stdout)
+
+
+def _list_public_addresses(code: CodeTree, environment: Mapping[str, str]) -> tuple[str, ...]:
     """Return the https addresses of the repositories that may have the code, offline."""
     if code.git:
         urls = [code.git]
@@ -65,7 +81,7 @@ def find_public_copy(code: CodeTree, environment: Mapping[str, str]) -> CodeClon
         return None
     if compute_code_digest(files) != code.digest:
         return None
-    for url in list_public_addresses(code, environment):
+    for url in _list_public_addresses(code, environment):
         if _is_public(url, commit, tuple(sorted(git_variables(environment).items()))):
             return CodeClone(url, commit, subdirectory, left_out, code.digest)
     return None

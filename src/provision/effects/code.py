@@ -120,8 +120,12 @@ class CodeReader(Protocol):
         May block for minutes if the commit is not in the cache.
         """
 
-    def list_public_addresses(self, code: CodeTree) -> tuple[str, ...]:
-        """Return the https addresses of repositories that may have code, offline."""
+    def may_have_copy(self, code: CodeTree, clone: CodeClone) -> bool:
+        """Return whether a repository of some code may still have a commit, offline.
+
+        It does not if this clone of the repository has the commit, but no branch of a remote does.
+        A shallow clone may not have the commit, and then nothing is known of it.
+        """
 
     def find_public_copy(self, code: CodeTree) -> CodeClone | None:
         """Return the commit that anybody can clone and that has exactly the files of some code.

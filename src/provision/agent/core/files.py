@@ -8,7 +8,7 @@ import json
 import os
 import tempfile
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -54,14 +54,19 @@ def write_json_object(path: Path, document: dict[str, Any]) -> None:
     write_atomically(path, json.dumps(document, indent=1, sort_keys=True) + "\n", mode=0o644)
 
 
+PROGRAMS = ("cell.pyz", "installer.pyz", "probe.pyz")
+"""The programs in the payload of a cell, which are the same for every spec. They come first."""
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
-def zip_files(files: Mapping[str, bytes]) -> bytes:
-    """Return a zip of these files by name: sorted, uncompressed, with one fixed time."""
+def zip_files(files: Mapping[str, bytes], *, first: Container[str] = ()) -> bytes:
+    """Return a zip of these files by name: sorted, uncompressed, with one fixed time.
+
+    The files in `first` precede the others.
+    """
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
-        for name in sorted(files):
+        for name in sorted(files, key=lambda name: (name not in first, name)):
             entry = zipfile.ZipInfo(name, _EPOCH)
             entry.external_attr = 0o644 << 16
             entry.create_system = 3  # Unix, on every system

@@ -17,7 +17,7 @@ from ..core.agent_config import (
 )
 from ..core.code_clone import CLONE
 from ..core.code_files import ARCHIVE
-from ..core.files import zip_files
+from ..core.files import PROGRAMS, zip_files
 from ..core.json_fields import FieldReader
 from ..core.own_wheels import WHEELS
 
@@ -166,7 +166,7 @@ def compute_payload_digest(folder: Path) -> str:
             members[name] = (folder / name).read_bytes()
         except OSError as error:
             raise DocumentError(f"cannot read {folder / name}: {error.strerror or error}") from None
-    digest = hashlib.sha256(zip_files(members)).hexdigest()
+    digest = hashlib.sha256(zip_files(members, first=PROGRAMS)).hexdigest()
     if folder.name != digest[:FOLDER_DIGITS]:
         raise DocumentError(
             f"the files in {folder} are not the files that the cell wrote: their sha256 is "

@@ -74,16 +74,18 @@ def observe_folder(
     }
     foreign = tuple(name for name, content in contents.items() if is_foreign_file(name, content))
     own = {name: content for name, content in contents.items() if name not in foreign}
-    context = with_code_delivery(context, own, reader)
+    recorded = NotebookRecord.find(ledger.state, context.address)
+    context = with_code_delivery(context, own, reader, recorded.payload if recorded else "")
     spec_file = get_spec_file_name(context, reader)
     github_file = find_github_file(folder / f"{build_file_stem(context)}{PAYLOAD_SUFFIX}", reader)
-    files = render_files(context, facts, spec_file=spec_file, url=url, github_file=github_file)
+    files = render_files(
+        context, facts, spec_file=spec_file, url=url, github_file=github_file, existing=own
+    )
     refusals = (
         *find_refusals(context, facts, foreign),
         *_payload_refusals(context, files),
         *_size_refusals(context, files),
     )
-    recorded = NotebookRecord.find(ledger.state, context.address)
     note = describe_delivery(context)
     return ColabObservation(facts, folder, own, recorded, refusals, files, code_note=note)
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
+from types import MappingProxyType
 from typing import Any
 
 import provision
@@ -14,6 +15,7 @@ from provision.kinds.colab import find_shape
 from provision.spelling import format_command
 from provision.targets.colab import cell, notebook
 from provision.targets.colab.agent_config import build_agent_config, encode_config
+from provision.targets.colab.code_delivery import describe_code
 from provision.targets.colab.file_names import (
     CELL_SUFFIX,
     NOTEBOOK_SUFFIX,
@@ -108,6 +110,7 @@ def render_files(
     nonce: str = "",
     url: str = "",
     github_file: GithubFile | None = None,
+    existing: Mapping[str, bytes] = MappingProxyType({}),
 ) -> RenderedFiles:
     """Return the files of a target.
 
@@ -118,6 +121,7 @@ def render_files(
         nonce: the request that the report answers; "" for the one of the declaration.
         url: the address of a payload outside the cell, in place of the declared one.
         github_file: the file of the payload on GitHub, for `payload: repository`.
+        existing: the files that exist, by name.
     """
     spec_file = spec_file or f"{context.stem}.yaml"
     document = build_agent_config(context, facts, read_pinned_uv(), nonce)
@@ -134,10 +138,14 @@ def render_files(
         url = addresses[0]
     if addresses:
         about["embed"] = _describe_embedding(context, spec_file)
-    lines = () if addresses else cell.encode_payload(payload)
-    text = cell.render_cell(about, lines, addresses)
+    name = build_file_stem(context)
+    current = existing.get(name + CELL_SUFFIX, b"").decode("utf-8", "replace")
+    earlier = (cell.parse_about(current) or {}).get("payload", ())
+    lines = () if addresses else cell.encode_payload(payload, earlier)
+    code = describe_code(context.code) if context.code is not None else ()
+    text = cell.render_cell(about, lines, addresses, code)
     return RenderedFiles(
-        build_file_stem(context),
+        name,
         document["nonce"],
         text,
         _notebook(context, facts, about, text),
