@@ -277,7 +277,7 @@ def test_a_folder_of_wheels_beside_the_default_index_is_never_named(
 ) -> None:
     locked(bench, small_spec("alpha"))
     said = refused(bench, 2, "--format", "pylock", PIP_FIND_LINKS=str(tmp_path / "wheels"))
-    assert "without local wheel folders in pip's find-links" in said
+    assert "remove local wheel folders from pip's find-links" in said
 
 
 def test_another_wheel_of_this_machine_is_not_taken_for_the_locked_one(

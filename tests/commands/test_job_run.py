@@ -127,7 +127,7 @@ def test_destroy_ends_the_program_that_another_command_follows(bench: Bench) -> 
 
 Case = tuple[str, str, tuple[str, ...], int, str]
 FAILURES: list[Case] = [
-    ("cancelled", SPEC, ("cancelled-by-other",), 2, "was cancelled, and not by this command"),
+    ("cancelled", SPEC, ("cancelled-by-other",), 2, "was cancelled, but not by this command"),
     ("lost", SPEC, ("worker-lost:workerpool1-0",), 2, "exited with a non-zero status of 137"),
     (
         "stockout",
@@ -162,7 +162,7 @@ def test_failures_say_why_and_leave_nothing_that_costs(
 REFUSED = {
     "there is no machine with this rank": ("--rank", "2", "--", "python", "train.py"),
     "lost.py is not part of the code": ("--", "python", "lost.py"),
-    "only torchrun starts the processes": ("--", "python", "train.py"),
+    "only torchrun can start the processes": ("--", "python", "train.py"),
 }
 
 

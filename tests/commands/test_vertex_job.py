@@ -336,7 +336,7 @@ FAILURES: list[Case] = [
     ("internal", SPEC, ("internal-job:2",), 2, "failed twice with an internal error in Vertex AI"),
     ("quota", SPEC, ("quota:us-central1",), 2, "custom_model_training_cpus"),
     ("act as", SPEC, ("act-as",), 2, "iam.serviceAccounts.actAs"),
-    ("cancelled", SPEC, ("cancelled-by-other",), 3, "was cancelled, and not by this command"),
+    ("cancelled", SPEC, ("cancelled-by-other",), 3, "was cancelled, but not by this command"),
     ("no write", SPEC, ("no-bucket-write",), 3, "roles/storage.objectUser"),
     ("multi-region", SPEC, ("bucket-location:EU",), 2, "only use buckets in a single region"),
 ]
