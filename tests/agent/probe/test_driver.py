@@ -103,7 +103,13 @@ def test_a_card_as_it_should_be(environment: Environment, newer: Path) -> None:
             "the slot is PCIe 3, but the card is PCIe 4",
             "another machine",
         ),
-        ("lanes=-3;pcie_most=-3;persistence=0", "D09", "pass", "full power limit, full PCIe link", ""),
+        (
+            "lanes=-3;pcie_most=-3;persistence=0",
+            "D09",
+            "pass",
+            "full power limit, full PCIe link",
+            "",
+        ),
         ("reasons=8", "D06", "fail", "hardware slowdown", "another machine"),
         (
             "reasons=76",
