@@ -512,7 +512,7 @@ def test_no_file_in_place_of_a_lock(bench: Bench, kind: str) -> None:
             "cannot read",
             "spec.lock",
             "it is a folder" if kind == "folder" else "it is not a regular file",
-            "move what is there out of the way",
+            "rename or move what is at this path",
             line=line,
         )
     if kind == "folder":

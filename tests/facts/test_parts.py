@@ -132,7 +132,7 @@ def test_a_damaged_part_is_said_so(
     shutil.copytree(LAZY_TABLES_FOLDER, folder)
     for path in folder.iterdir():
         path.write_bytes(content) if content is not None else path.unlink()
-    with pytest.raises(ProvisionError, match="cannot be read") as caught:
+    with pytest.raises(ProvisionError, match=r"cannot (be )?read") as caught:
         reader(folder)
     assert "reinstall" in caught.value.hint
 
@@ -145,7 +145,7 @@ def test_a_part_of_a_later_version_is_refused(
     shutil.copytree(LAZY_TABLES_FOLDER, folder)
     for path in folder.iterdir():
         path.write_text(path.read_text().replace('"schema": 2', '"schema": 3', 1))
-    with pytest.raises(ProvisionError, match="cannot be read") as caught:
+    with pytest.raises(ProvisionError, match=r"cannot (be )?read") as caught:
         reader(folder)
     assert "later version" in caught.value.why
 

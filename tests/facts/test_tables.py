@@ -336,7 +336,7 @@ def test_rows_are_whole(facts: Facts) -> None:
 def test_a_damaged_file_is_said_so(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "compiled.json"
     path.write_bytes(content)
-    with pytest.raises(ProvisionError, match="cannot be read") as caught:
+    with pytest.raises(ProvisionError, match=r"cannot (be )?read") as caught:
         load_facts(path)
     assert "reinstall" in caught.value.hint
 
@@ -347,12 +347,12 @@ def test_a_row_with_a_field_too_many_or_too_few_is_said_so(tmp_path: Path) -> No
         path.write_text(
             COMPILED_TABLES.read_text(encoding="utf-8").replace(old, new), encoding="utf-8"
         )
-        with pytest.raises(ProvisionError, match="cannot be read"):
+        with pytest.raises(ProvisionError, match=r"cannot (be )?read"):
             assert load_facts(path).cards
 
 
 def test_a_missing_file_is_said_so(tmp_path: Path) -> None:
-    with pytest.raises(ProvisionError, match="cannot be read"):
+    with pytest.raises(ProvisionError, match=r"cannot (be )?read"):
         load_facts(tmp_path / "none.json")
 
 
@@ -362,7 +362,7 @@ def test_a_file_of_a_later_version_is_refused_with_the_way_out(tmp_path: Path) -
         COMPILED_TABLES.read_text(encoding="utf-8").replace('"schema": 2', '"schema": 3', 1),
         encoding="utf-8",
     )
-    with pytest.raises(ProvisionError, match="cannot be read") as caught:
+    with pytest.raises(ProvisionError, match=r"cannot (be )?read") as caught:
         load_facts(path)
     assert "later version" in caught.value.why
     assert "update or reinstall provision" in caught.value.hint

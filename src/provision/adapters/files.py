@@ -59,7 +59,10 @@ def wrap_os_errors(operation: str, path: Path) -> Iterator[None]:
             hint = _suggest_similar_name(path)
         why, hint = _REASONS.get(error.errno or 0, (why, hint))
         if operation == "read" and error.errno == errno.EISDIR:
-            hint = "move what is there out of the way, or use a different path"
+            hint = (
+                "use the path of a regular file; rename or move what is at this path if it "
+                "is in the way"
+            )
         raise ExternalError(f"cannot {operation} {path}", why=why, hint=hint) from error
 
 
@@ -100,7 +103,8 @@ def read(path: Path, limit: int) -> bytes:
             raise ExternalError(
                 f"cannot read {path}",
                 why=why,
-                hint="move what is there out of the way, or use a different path",
+                hint="use the path of a regular file; rename or move what is at this path if "
+                "it is in the way",
             )
         with path.open("rb") as file:
             content = file.read(limit + 1)

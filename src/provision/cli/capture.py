@@ -36,7 +36,8 @@ from provision.cli.app import FILE, examples, output_format_option
 @click.option(
     "--print-cell",
     is_flag=True,
-    help="Print a cell that captures a notebook's runtime without installing anything.",
+    help="Print a notebook cell that captures the runtime's environment; the cell installs "
+    "nothing.",
 )
 @click.option(
     "--spec",
@@ -72,7 +73,7 @@ def capture(
     if print_cell and as_spec:
         raise UsageError(
             "--print-cell and --spec cannot be combined",
-            why="the cell prints a capture, not a spec",
+            why="the cell writes a capture, not a spec",
             hint="run the cell, then run `provision import capture.json`",
         )
     system = RealSystem()

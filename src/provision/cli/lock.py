@@ -55,7 +55,7 @@ _UPGRADE_ALL = "*"
     "old",
     type=click.Path(path_type=Path, allow_dash=True),
     metavar="OLD",
-    help="Show the changes since another lock (- for standard input) and their consequences, "
+    help="Show the changes since an earlier lock (- for standard input) and their consequences, "
     "without network access. Exit 0 even if there are changes.",
 )
 @OFFLINE
@@ -125,8 +125,8 @@ def _parse_upgrade(
         )
     if packages and len(packages) < len(set(values)):
         raise click.UsageError(
-            f"--upgrade alone upgrades all packages and cannot be combined with --upgrade "
-            f"{min(packages)}"
+            "--upgrade without a package upgrades all packages, so it cannot be combined with "
+            f"--upgrade {min(packages)}"
         )
     return next(iter(specs), None), packages or bool(values)
 

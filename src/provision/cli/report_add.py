@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    help="Import the report.json from a notebook or an exported probe.\n"
+    help="Import a report.json written by a notebook or an exported probe.\n"
     "\n"
     "The exit code depends on the verdict. Use - as FILE for standard input."
 )

@@ -149,8 +149,8 @@ def select_removals(
             )
     if not targets and not path.exists():
         raise UsageError(
-            f"{path} does not exist, and nothing is recorded for it",
-            hint=f"recorded targets: {', '.join(addresses) or 'none'}",
+            f"{path} does not exist, and no target is recorded for it",
+            hint=f"check the path; recorded targets: {', '.join(addresses) or 'none'}",
         )
     if len(targets) > 1 and not names and not everything:
         raise UsageError(

@@ -177,7 +177,7 @@ def read_compiled(path: Path, text: bytes | None = None) -> dict[str, Any]:
         raise damaged_tables_error(path, error) from None
     if is_newer:
         raise ProvisionError(
-            "the fact tables of this installation cannot be read",
+            "cannot read the fact tables of this installation",
             why=f"{path.name} was written for a later version of provision",
             hint="update or reinstall provision; its program and its fact tables are from "
             "different versions",
@@ -189,12 +189,12 @@ def damaged_tables_error(path: Path, error: Exception) -> ProvisionError:
     """Return the error for a compiled file that cannot be used."""
     if tables_in_use.get() in path.parents and tables_in_use.get() != INSTALLED_TABLES:
         return ProvisionError(
-            "the fact tables of this project cannot be read",
+            "cannot read the fact tables of this project",
             why=f"{path.name}: {type(error).__name__}",
             hint="run `provision facts fetch`",
         )
     return ProvisionError(
-        "the fact tables of this installation cannot be read",
+        "cannot read the fact tables of this installation",
         why=f"{path.name}: {type(error).__name__}",
         hint="reinstall provision",
     )

@@ -263,7 +263,7 @@ class Runtime:
             "document.json": json.dumps(document).encode(),
             **{name: with_bytecode(content) for name, content in PROGRAMS.items()},
         }
-        folder = self.base / hashlib.sha256(zip_files(members)).hexdigest()[:12]
+        folder = self.base / hashlib.sha256(zip_files(members, first=PROGRAMS)).hexdigest()[:12]
         folder.mkdir(exist_ok=True)
         for name, content in members.items():
             (folder / name).write_bytes(content)

@@ -99,7 +99,7 @@ OF_REPLICAS = [
     Row("G03", "warn", {**PACE, "replicas.bus_gb_s": 0.0123}, TWO, "0.0123 GB/s of bus"),
     Row("G03", "unknown", {**PACE, "replicas.bus_gb_s": None}, TWO, "did not finish (see G02)"),
     Row("G03", "skip", PACE, {**TWO, "replicas": {**JOB, "count": 1}}, "there is one machine"),
-    Row("G04", "pass", LINKS, FOUR, "of 4 machines carries 480 MB/s or more"),
+    Row("G04", "pass", LINKS, FOUR, "of the 4 machines has a link that carries 480 MB/s or more"),
     Row("G04", "fail", SLOW, FOUR, "workerpool1-1: every link is slow (workerpool0-0 and"),
     Row("G04", "pass", ONE_LINK, FOUR, "carries 500 MB/s or more"),
     Row("G04", "unknown", {"replicas.links_mb_s": None}, FOUR, "did not finish (see G02)"),

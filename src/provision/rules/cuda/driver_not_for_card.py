@@ -118,8 +118,8 @@ RULE = Rule(
         "NixOS/nixos-hardware#1880",
         "release notes of Workbench images",
         (
-            "ptxas --help of the CUDA toolkit wheels: the first toolkit that supports a "
-            "capability, and its driver"
+            "output of `ptxas --help` from the CUDA toolkit wheels: the first toolkit that "
+            "supports a capability, and its driver"
         ),
     ),
     check=_check,

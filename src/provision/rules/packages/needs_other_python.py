@@ -153,7 +153,7 @@ def _no_wheel_finding(
     newest = admitted[-1].newest if admitted else ""
     return RULE.diagnostic(
         f"{subject} has no wheel for Python {python}"
-        + (f"; its newest wheels are for Python {newest}" if newest else ""),
+        + (f"; the newest Python with a wheel is {newest}" if newest else ""),
         package.route,
         evidence=table[0].evidence,
         why="`lock` uses only wheels; it does not build this package from source.",

@@ -148,7 +148,8 @@ def _links(given: JudgeInput) -> Judgement:
             SLOW_MACHINE,
         )
     return passes(
-        f"the best link of each of {count} machines carries {min(best.values()):,.0f} MB/s or more",
+        f"each of the {count} machines has a link that carries {min(best.values()):,.0f} MB/s "
+        "or more",
         round(middle, 1),
         min(best.values()),
         SLOW_MACHINE,
@@ -188,8 +189,10 @@ def _training(given: JudgeInput) -> Judgement:
             f"a training step across {_count(given)} machines: {format_list(wrong)}",
             DISTRIBUTED_ERROR.value,
             shown,
-            "the gradients of a process do not reach the others, or its arithmetic is wrong",
-            "lock torch, transformers and accelerate together; run the job again on other machines",
+            "one process's gradients do not reach the other processes, or one process computes "
+            "wrong results",
+            "lock torch, transformers and accelerate together, or run the job again on other "
+            "machines",
             DISTRIBUTED_ERROR,
         )
     without = notes[0]["fsdp"].get("reason")
