@@ -323,7 +323,7 @@ OF_DEVICES = [
     Row("L03", "skip", {"loaders.forkserver_sum": None}, DEEP),
     Row("L04", "pass", {"loaders.large_right": True}, WORKERS, "a batch of 128 MiB"),
     Row("L04", "warn", {"loaders.large_right": False, "_loaders.large_error": "No space left"}, WORKERS, "128 MiB did not arrive from a worker"),
-    Row("L04", "pass", {"loaders.large_right": True}, TEXTS, "0.1875 MiB (2 workers prefetching batches of 4 x 512 tokens) arrived"),
+    Row("L04", "pass", {"loaders.large_right": True}, TEXTS, "0.1875 MiB (2 workers prefetching batches of 4 x 512 tokens) was received"),
     Row("L04", "fail", {"loaders.large_right": False, "_loaders.large_error": "No space left"}, TEXTS, "tokens) did not arrive from a worker: No space left"),
     Row("L04", "fail", {"loaders.large_right": False, "_loaders.large_error": ""}, WORKERS, "it is corrupted"),
     Row("L04", "skip", {"loaders.large_right": None}, WORKERS),
