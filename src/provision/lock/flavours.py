@@ -111,7 +111,7 @@ def _declared_choice(target: TargetFacts) -> FlavourChoice | None:
     settings = target.gpu_settings
 
     def author(route: tuple[str | int, ...]) -> str:
-        return f"target `{target.name}` sets" if route[0] == "targets" else "the spec sets"
+        return f"target {target.name} sets" if route[0] == "targets" else "the spec sets"
 
     if not settings.is_nvidia:
         return FlavourChoice("cpu", f"cpu: {author(settings.gpu_route)} gpu: {settings.gpu.type}")
