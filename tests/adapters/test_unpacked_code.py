@@ -70,7 +70,7 @@ def test_links_and_lists_that_lead_elsewhere_remove_nothing_there(tmp_path: Path
 
 @pytest.mark.parametrize("paths", [["../x"], ["code/other.local"], [], ["code/spec.local", "x"]])
 def test_a_record_with_another_folder_is_refused(tmp_path: Path, paths: list[str]) -> None:
-    with pytest.raises(Refused, match="that provision does not create"):
+    with pytest.raises(Refused, match="is not one that provision creates"):
         plan_code_removal("spec/local", {"paths": paths, "title": "code"}, tmp_path)
     own = plan_code_removal("spec/local", {"paths": ["code/spec.local"]}, tmp_path)
     assert [effect.path for effect in own.effects] == [tmp_path / "code/spec.local"]  # type: ignore[union-attr]

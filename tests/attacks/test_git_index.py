@@ -27,5 +27,5 @@ def test_the_index_is_read_as_git_reads_it(tmp_path: Path, version: str) -> None
     assert is_tracked_by_git(tmp_path / "deep")
     assert is_tracked_by_git(tmp_path / "DEEP")
     assert not is_tracked_by_git(tmp_path / "dee")
-    with pytest.raises(ValueError, match="does not start as a git index"):
+    with pytest.raises(ValueError, match="does not start with a git index header"):
         list(read_tracked_names(b"DIRX" + b"\0" * 100))

@@ -108,7 +108,7 @@ def _written(folder: Path, text: str, content: dict[str, Any]) -> Rendered:
 def _zipped(members: dict[str, bytes]) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
-        for name in sorted(members):
+        for name in members:
             entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
             entry.create_system, entry.external_attr = 3, 0o644 << 16
             archive.writestr(entry, members[name])

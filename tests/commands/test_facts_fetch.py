@@ -107,7 +107,7 @@ LATER = COMPILED.replace('"schema": 2', '"schema": 99', 1)
         (lambda: archive(LATER), "facts.zip are for a later version of provision"),
         (lambda: archive()[:-30], "cannot be used"),
         (lambda: b"no zip", "File is not a zip file"),
-        (lambda: archive(""), "there is no compiled.json in it"),
+        (lambda: archive(""), "compiled.json is missing"),
         (lambda: archive(leave_out="zones.json"), "it has no on_demand/zones.json"),
         (lambda: archive(NEWER[:-100]), "compiled.json is not valid JSON"),
         (lambda: archive(NEWER.replace('"release"', '"relese"')), "why: compiled.json: TypeError"),

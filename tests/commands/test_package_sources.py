@@ -159,7 +159,7 @@ def test_what_cannot_be_used_is_a_finding(project: Bench) -> None:
         "./missing-1.0-py3-none-any.whl": "does not exist",
         "./x-1.0-py3-none-any.whl": "is not a wheel",
         "{name: ours, path: empty}": "has no pyproject.toml",
-        "{name: theirs, path: libs/ours}": "contains the package ours, not theirs",
+        "{name: theirs, path: libs/ours}": "the package in libs/ours is ours, not theirs",
     }.items():
         assert words in refused(project, package), package
     for changed, words in {

@@ -69,7 +69,7 @@ def test_verify_goes_on_after_a_target_that_is_not_there(bench: Bench) -> None:
         ["one"],
         1,
     )
-    assert "target one:\nerror: the environment of spec/one" in done.stderr
+    assert "target one:\nerror: the environment for spec/one" in done.stderr
 
 
 class Stuck(RealSystem):

@@ -107,6 +107,7 @@ RULE = Rule(
         "huggingface/peft#3333",
     ),
     check=_check,
+    reads_settings=True,
     bad=examples(
         'gpu: none\npython: "3.11"\n'
         "packages: [datasets==2.14.4, «pyarrow==21.0.0», fsspec==2023.9.2]\n",
