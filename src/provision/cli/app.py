@@ -216,8 +216,8 @@ PARALLEL = click.option(
 KEEP_GOING = click.option(
     "--keep-going",
     is_flag=True,
-    help="In a folder, skip specs that have errors and start the rest; without this option, "
-    "an error in one spec prevents all of them from starting.",
+    help="When given a folder, skip specs that have errors and start the rest; without this "
+    "option, an error in one spec prevents all of them from starting.",
 )
 OUT = click.option("--out", type=FILE, help="Write to this file instead of standard output.")
 YES = click.option("--yes", "-y", is_flag=True, help="Skip the confirmation.")
@@ -250,7 +250,8 @@ FAULTS = click.option(
     "faults",
     multiple=True,
     metavar="NAME[:ARGUMENT]",
-    help="Sandbox only: simulate a failure (listed by `provision sandbox faults`); repeatable.",
+    help="Sandbox only: simulate a fault, one of those that `provision sandbox faults` lists; "
+    "repeatable.",
 )
 RANK = click.option(
     "--rank",

@@ -37,7 +37,7 @@ from provision.cli.app import DEFAULT_SPEC, FILE, examples, output_format_option
     "--all",
     "everything",
     is_flag=True,
-    help="Show all differences, including minor ones and those between the machines.",
+    help="Show all differences, including minor ones and those in the machines themselves.",
 )
 @click.option(
     "--html",

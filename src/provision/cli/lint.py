@@ -56,13 +56,13 @@ _SEVERITIES = ("error", "warning", "unknown", "info")
     "--select",
     multiple=True,
     metavar="RULES",
-    help="Report only these rules or areas, such as PKG001,GCP; repeatable.",
+    help="Report only findings from these rules or areas, such as PKG001,GCP; repeatable.",
 )
 @click.option(
     "--ignore",
     multiple=True,
     metavar="RULES",
-    help="Do not report these rules or areas; repeatable.",
+    help="Do not report findings from these rules or areas; repeatable.",
 )
 @click.option(
     "--fail-on",

@@ -165,7 +165,7 @@ class _PlaceChecker(NamedTuple):
         original = [one for one in map(origins.to_original, findings) if one is not None]
         if spec is None and not original:
             raise ProvisionError(
-                f"the files cannot be checked for {place.name}",
+                f"the files cannot be checked against the rules for {place.name}",
                 why="; ".join(finding.message for finding in findings),
                 hint="import the files into a spec (see `provision import --help`), then lint it",
             )

@@ -266,10 +266,8 @@ def _running_endpoints(folder: Path, handle: int, faults: tuple[str, ...]) -> di
     else:
         return None
     raise ExternalError(
-        (
-            f"{folder}: another process is running a sandbox in this folder and cannot be reached "
-            "yet"
-        ),
+        f"{folder}: another process is running a sandbox in this folder, but the sandbox is not "
+        "reachable yet",
         why=f"the sandbox is in use by {holder}",
         hint="wait a moment and try again, or stop that process",
     )

@@ -114,15 +114,15 @@ def refuse_link(path: Path, root: Path, reader: Reader) -> None:
     ):
         hint = f"move the file below {root}, or use the path of the file itself"
         raise SourceError(
-            f"{path} is outside the project", why=f"it is a link to {real}", hint=hint
+            f"{path} is outside the project", why=f"the link points to {real}", hint=hint
         )
     if real.is_relative_to(root) and any(
         part.startswith(".") for part in real.relative_to(root).parts
     ):
         raise SourceError(
             f"{path} is a link to a hidden file",
-            why=f"it is a link to {real}",
-            hint="replace the link with the file",
+            why=f"the link points to {real}; hidden files are not read",
+            hint="replace the link with a copy of the file",
         )
 
 

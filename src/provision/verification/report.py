@@ -292,7 +292,7 @@ def read_report(content: bytes, name: str, *, nonce: str | None = None) -> Repor
         raise ExternalError(
             f"{name} is not a provision report",
             why=f"its schema is {schema or 'missing'}; expected {SCHEMA}",
-            hint="use a report.json written by a verification",
+            hint="use a report.json written by a verification run",
         )
     if malformed := _malformed_parts(document):
         raise ExternalError(

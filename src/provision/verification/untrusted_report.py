@@ -101,7 +101,7 @@ def serialize_report(report: Report) -> bytes:
 def _decode(content: bytes, name: str) -> Any:
     if len(content) > MAX_REPORT_BYTES:
         raise Refused(
-            f"{name} is too large for a report",
+            f"{name} is too large to be a report",
             why=f"it is larger than {MAX_REPORT_BYTES // 2**20} MiB",
             hint="use the report.json that you downloaded from the notebook",
         )

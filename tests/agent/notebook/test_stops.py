@@ -172,7 +172,7 @@ def test_files_that_were_edited_or_cut_are_refused(runtime: Runtime, member: str
     (runtime.folder / "cell.pyz").write_bytes(whole)
     done = runtime.popen([runtime.python, str(runtime.folder / "cell.pyz"), "start", str(folder)])
     assert done.returncode == 1
-    assert "the cell's files are incomplete or were changed" in done.stderr
+    assert "some of the files that this cell unpacked are missing or were changed" in done.stderr
     assert "writes its files again" in done.stderr
     (folder / member).unlink()
     assert (

@@ -278,7 +278,7 @@ OF_FRAMEWORKS = [
         "fail",
         {"host.missing_instructions": ["avx"]},
         WITH_INSTRUCTIONS,
-        "this processor has no AVX instructions, required by tensorflow",
+        "this processor lacks the AVX instructions required by tensorflow",
     ),
     Row("H13", "unknown", {"host.missing_instructions": None}, WITH_INSTRUCTIONS),
 ]

@@ -220,13 +220,13 @@ def _validate_report(effect: RunOnColab, report: bytes | None, status: Mapping[s
         nonce = lock = None
     if nonce != effect.nonce:
         raise ReportUnavailable(
-            "the report on the machine belongs to a different run",
+            "the report found on the machine belongs to a different run",
             why="the report's nonce does not match the nonce that was sent",
             hint="run the command again",
         )
     if lock != effect.lock_digest:
         raise ReportUnavailable(
-            "the report on the machine is for a different lock",
+            "the report found on the machine is for a different lock",
             why=f"the report is for the lock with digest {escape_line(str(lock))[:80]}",
             hint="run the command again",
         )

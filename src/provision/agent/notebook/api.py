@@ -133,7 +133,10 @@ def _open(
         document = read_document(folder / "document.json", parse_document)
     except DocumentError as error:
         raise StageError(
-            "the cell's files are incomplete or were changed", str(error), _AGAIN, "error"
+            "some of the files that this cell unpacked are missing or were changed",
+            str(error),
+            _AGAIN,
+            "error",
         ) from None
     printer = Printer()
     printer.add_secrets(os.environ[name] for name in document.secrets if name in os.environ)

@@ -68,7 +68,7 @@ def list_recorded_targets(
 
 def missing_instance_error(name: str, apply: str) -> Refused:
     """Return the error for a target without a recorded instance; `apply` is the command line."""
-    return Refused(f"no instance is recorded for {name}", hint=f"create it with `{apply}`")
+    return Refused(f"no instance is recorded for {name}", hint=f"create one with `{apply}`")
 
 
 def refuse_unknown_kinds(loaded: LoadedSpec, names: tuple[str, ...]) -> None:
@@ -219,7 +219,7 @@ def check_saved_plan(path: Path, plan: Plan, reader: Reader) -> None:
         saved = json.loads(reader.read(path, _MAX_PLAN_BYTES))
     except (ValueError, RecursionError):
         raise ExternalError(
-            f"{path} is not a saved plan", hint="create it with `provision plan SPEC --out FILE`"
+            f"{path} is not a saved plan", hint="create one with `provision plan SPEC --out FILE`"
         ) from None
     now = plan.fingerprint()
     moved = [key for key in now if not isinstance(saved, dict) or saved.get(key) != now[key]]

@@ -38,8 +38,8 @@ def _check(context: LintContext) -> Findings:
         newest = versions[-1].runtime
         fix = set_runtime_fix(context, target, newest)
         yield RULE.diagnostic(
-            f"target `{target.name}`: `runtime: latest` changes every few weeks; the newest "
-            f"version that you can pin is {newest}",
+            f"target `{target.name}` uses the latest runtime, which changes every few weeks; "
+            f"the newest version that you can pin is {newest}",
             target.route_to("runtime"),
             why=(
                 "The runtime's packages, and sometimes its Python version, change even if the spec "

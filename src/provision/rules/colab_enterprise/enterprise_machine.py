@@ -82,7 +82,8 @@ def _check_gpu(
             evidence=machine.evidence,
             why="A template with this machine type must also request its GPUs.",
             help=(
-                f"set `gpu: {machine.card}`, or a machine type without a GPU, such as e2-standard-8"
+                f"set `gpu: {machine.card}`, or use a machine type without a GPU, such as "
+                "e2-standard-8"
             ),
             related=related_gpu(target),
         )

@@ -41,8 +41,8 @@ def _check(context: LintContext) -> Findings:
             ("training", "model", "parameters"),
             severity=Severity.WARNING,
             why="Linux kills a process that runs out of RAM, without a traceback.",
-            help='load with dtype="auto" and device_map, which loads 2 bytes per parameter '
-            "directly onto the GPU, or use a machine with more RAM",
+            help='load with dtype="auto" and device_map, which loads the weights directly '
+            "onto the GPU at 2 bytes per parameter, or use a machine with more RAM",
             related=related_if_written(context, ram.route, "machine requested here"),
         )
 

@@ -28,13 +28,14 @@ def _check(context: LintContext) -> Findings:
         if fields.public_ip or fields.nat or fields.mirrors or not context.spec.packages:
             continue
         yield RULE.diagnostic(
-            f"target `{target.name}` has no public IP, no Cloud NAT and no mirror to install from",
+            f"target `{target.name}` specifies no public IP, no Cloud NAT and no mirror to "
+            "install from",
             target.route,
             at=RoutePart.KEY,
             why="Private Google Access reaches only Google's services, so uv cannot download "
             "packages from PyPI.",
             help=(
-                "set `nat: true` if the subnet has Cloud NAT, or `mirrors: {pypi: "
+                "if the subnet has Cloud NAT, set `nat: true`; otherwise, set `mirrors: {pypi: "
                 "https://REGION-python.pkg.dev/PROJECT/REPOSITORY/simple}`"
             ),
         )

@@ -57,10 +57,10 @@ def _check(context: LintContext) -> Findings:
             f"{rows[-1].release} needs {companion.name}{matching}",
             companion.route,
             why=(
-                f"{companion.name} is built for one torch release. With a different one, the "
-                "import fails or the packages cannot be installed together."
+                f"Each {companion.name} release is built for one torch release. With a different "
+                "one, the import fails or the packages cannot be installed together."
             ),
-            help=f"use {companion.name}{matching}, or remove its version bound",
+            help=f"use {companion.name}{matching}, or remove the version from {companion.name}",
             related=related_at(releases.route, "torch requested here"),
             fix=set_version_fix(context, companion, matching),
         )

@@ -84,7 +84,7 @@ def _refused_by_some(context: LintContext, lost: set[str]) -> Findings:
             yield RULE.diagnostic(
                 f"target `{target.name}` cannot read secrets.{refusal.route[-1]}: {refusal.why}",
                 _route_to(context, refusal.route),
-                why=f"`plan` refuses target `{target.name}`.",
+                why=f"`plan` will fail for target `{target.name}`.",
                 help=refusal.hint,
                 severity=Severity.WARNING if is_shared else None,
             )

@@ -45,7 +45,7 @@ def _check(context: LintContext) -> Findings:
         if not refusal.rule:
             yield _finding(
                 refusal,
-                f"`plan` refuses target {', '.join(f'`{name}`' for name in names)}.",
+                f"`plan` will fail for target {', '.join(f'`{name}`' for name in names)}.",
                 severity,
             )
 

@@ -48,7 +48,9 @@ def _check(context: LintContext) -> Findings:
             edit = Replace(RouteLocation((*ARGUMENTS_ROUTE, name)), f'"{value}"')
         fix = unsafe_fix(f"set `{name}: {value}`", edit)
         keys = [key for key in EVALUATION_KEYS if key in arguments]
-        related = related_at((*ARGUMENTS_ROUTE, keys[0]), "evaluation set here") if keys else ()
+        related = (
+            related_at((*ARGUMENTS_ROUTE, keys[0]), "evaluation strategy set here") if keys else ()
+        )
     yield RULE.diagnostic(
         mismatch.message,
         (*ARGUMENTS_ROUTE, "load_best_model_at_end"),

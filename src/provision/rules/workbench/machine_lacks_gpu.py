@@ -48,9 +48,10 @@ def _check(context: LintContext) -> Findings:
                 f"{settings.gpu.type}",
                 route,
                 severity=Severity.WARNING,
-                why="You pay for the GPU, but do not use it, because the lock selects CPU builds.",
+                why="You would pay for a GPU that is not used, because the lock selects CPU "
+                "builds.",
                 help=(
-                    f"set `gpu: {machine.card}`, or a machine type without a GPU, such as "
+                    f"set `gpu: {machine.card}`, or use a machine type without a GPU, such as "
                     "n2-standard-8"
                 ),
                 related=related_gpu(target),

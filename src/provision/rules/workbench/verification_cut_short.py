@@ -34,8 +34,8 @@ def _check(context: LintContext) -> Findings:
                 f"`{field}: {bound}` stops the instance before `verify.timeout: {timeout}` expires",
                 target.route_to(field),
                 why=(
-                    "An interrupted verification gives no verdict, but the instance still costs "
-                    "money."
+                    "An interrupted verification gives no verdict, but you still pay for the time "
+                    "that the instance ran."
                 ),
                 help=f"set `{field}` to more than {timeout}, or use a shorter `verify.timeout`",
                 related=related_if_written(

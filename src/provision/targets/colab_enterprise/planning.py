@@ -147,7 +147,7 @@ def _deletion(record: TemplateRecord) -> DeleteTemplate:
     if not record.template.startswith("provision-") or not record.lineage:
         raise Refused(
             f"refusing to delete {record.template or 'the template'}",
-            why="the state lists a template that provision cannot have created",
+            why="the state lists a template that `provision` could not have created",
             hint=FOREIGN_RECORD_HINT,
         )
     return DeleteTemplate(record.resource_name, record.lineage)

@@ -168,7 +168,7 @@ def _template(context: TargetContext, state: State) -> TemplateRecord:
     if record is None:
         raise Refused(
             f"no runtime template is recorded for {context.address}",
-            hint=f"create it with `{context.command('apply')}`",
+            hint=f"create one with `{context.command('apply')}`",
         )
     return record
 

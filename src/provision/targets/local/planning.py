@@ -332,8 +332,8 @@ def plan_kernel_removal(folders: Iterable[str], address: str) -> tuple[RemoveTre
         if not is_own or ".." in path.parts:
             raise Refused(
                 f"refusing to remove {path}",
-                why=f"the state lists it as a Jupyter kernel of {address}, but provision "
-                "cannot have created it",
+                why=f"the state lists it as a Jupyter kernel of {address}, but `provision` "
+                "could not have created it",
                 hint=FOREIGN_RECORD_HINT,
             )
     return tuple(RemoveTree(path) for path in paths)

@@ -65,8 +65,8 @@ def start_program(
     if running is not None:
         raise Refused(
             f"a program is already running for {context.address}, in {running.title}",
-            hint=f"follow it with {context.command('attach')}, or end it with "
-            f"{context.command('destroy')}",
+            hint=f"run {context.command('attach')} to follow its output, or "
+            f"{context.command('destroy')} to end it",
         )
     _require_script(context, argv)
     program = _build_program(context, argv, monitor)
@@ -296,8 +296,8 @@ def _require_script(context: TargetContext, argv: tuple[str, ...]) -> None:
 def describe_program(context: TargetContext, record: JobRecord) -> str:
     """Return the notice about a program that keeps running."""
     return (
-        f"{record.title} keeps running and costs money; follow it with "
-        f"{context.command('attach')}, or end it with {context.command('destroy')}"
+        f"{record.title} keeps running and costs money; run "
+        f"{context.command('attach')} to follow it, or {context.command('destroy')} to end it"
     )
 
 

@@ -27,7 +27,7 @@ def describe_instance_access(
     if record is None or not record.zone:
         raise Refused(
             f"no instance is recorded for {address}",
-            hint=f"create it with `{apply}`",
+            hint=f"create one with `{apply}`",
         )
     instance = reader.cloud().instance(record.resource_name)
     if instance is None:

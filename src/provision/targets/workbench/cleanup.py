@@ -62,7 +62,7 @@ def plan_instance_deletion(record: InstanceRecord) -> tuple[Effect, ...]:
     if not has_own_names(record.instance, record.bucket, record.lineage):
         raise Refused(
             f"refusing to delete {record.instance or 'the instance'}",
-            why="the state lists an instance or a bucket that provision cannot have created",
+            why="the state lists an instance or a bucket that `provision` could not have created",
             hint="compare the state file with `gcloud workbench instances list`, and restore "
             "the file if it was edited",
         )

@@ -88,7 +88,7 @@ def plan_job_deletion(job: ImageJobRecord) -> tuple[Effect, ...]:
     if not is_own or not re.fullmatch(own_folder, job.folder):
         raise Refused(
             f"refusing to delete {job.job or 'the execution job'}",
-            why="the state lists a job or a folder that provision cannot have created",
+            why="the state lists a job or a folder that `provision` could not have created",
             hint=FOREIGN_RECORD_HINT,
         )
     return DeleteExecution(job.resource_name, job.lineage), DeleteObjects(job.folder)

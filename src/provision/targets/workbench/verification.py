@@ -38,7 +38,7 @@ def await_report(driver: AnyDriver, context: TargetContext, journal: Journal) ->
     if recorded is None or not recorded.zone:
         raise Refused(
             f"no instance is recorded for {context.address}",
-            hint=f"create it with `{context.command('apply')}`",
+            hint=f"create one with `{context.command('apply')}`",
         )
     record = recorded.without_ended_run()
     path = context.reports_folder / "report.json"

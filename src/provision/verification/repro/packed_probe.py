@@ -52,7 +52,7 @@ def pack_probe_for_check(
         )
         hint = f"verify again with this version: `provision verify SPEC --only {name}`"
         raise Refused(
-            f"the expectations lack the information needed to reproduce {name}",
+            f"expectations.json does not contain the information needed to reproduce {name}",
             why=why,
             hint=hint,
         ) from None

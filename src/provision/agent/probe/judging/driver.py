@@ -208,9 +208,9 @@ def _memory_errors(given: JudgeInput) -> Judgement:
             f"for {uncounted} of {len(seen['ecc'])} cards",
             0,
             seen["uncorrected"],
-            "this is a virtual GPU (vGPU), whose error counts only the host can read, or the "
-            "driver is old",
-            "ask the host's administrator to run `nvidia-smi -q -d ECC`; check M02 (quick "
+            "the driver is old, or the card is a virtual GPU (vGPU) and only the host can read its "
+            "error counts",
+            "ask the host's administrator to run `nvidia-smi -q -d ECC`; the M02 check (quick "
             "tier) tests the memory itself",
         )
     return passes(f"no uncorrected memory errors{_of_repairs(seen)}", 0, 0)
@@ -240,7 +240,7 @@ def _clocks(given: JudgeInput) -> Judgement:
         when = "" if idle else f" under load ({stages})"
         return fails(
             f"the card is throttling{when}: {', '.join(observed)}",
-            "none",
+            "no throttling",
             observed,
             "the card is too hot, or its power supply is too weak",
             "if the slowdown persists, use another machine",
@@ -248,8 +248,8 @@ def _clocks(given: JudgeInput) -> Judgement:
         )
     return passes(
         f"the card is not throttling{', idle or under load' if busy else ''}",
-        "none",
-        "none",
+        "no throttling",
+        "no throttling",
     )
 
 

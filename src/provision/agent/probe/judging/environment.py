@@ -89,8 +89,8 @@ def _folders(given: JudgeInput) -> Judgement:
         wrong,
         "an environment variable (such as HOME) names a folder that does not exist, belongs to "
         "another user, "
-        "is inside a folder that this user cannot enter, or is mounted read-only; Python "
-        "silently uses a different temporary folder",
+        "is inside a folder that this user cannot enter, or is mounted read-only; if "
+        "TMPDIR names such a folder, Python silently uses a different temporary folder",
         "create the folder, or set TMPDIR, HF_HOME or the working folder to a folder this user "
         "can write to",
     )

@@ -361,7 +361,7 @@ def _person(given: JudgeInput) -> Judgement:
             "set HOME to a writable folder, or set "
             f"{', '.join(_CACHE_VARIABLES[name] for name in caches)} to one",
         )
-    return passes("UTF-8 and a writable home folder", "utf-8", encoding)
+    return passes("the text encoding is UTF-8, and the home folder is writable", "utf-8", encoding)
 
 
 _CACHE_VARIABLES = {"Hugging Face": "HF_HOME", "torch": "TORCH_HOME", "Triton": "TRITON_CACHE_DIR"}

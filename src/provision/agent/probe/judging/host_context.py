@@ -45,10 +45,10 @@ def _clock(given: JudgeInput) -> Judgement:
     if given["clock.behind"]:
         return fails(
             f"the clock is {ahead:.0f} s behind the modification time of {given['_clock.file']}",
-            "no earlier than the files' timestamps",
+            "no earlier than the time at which the files were changed",
             round(ahead),
-            "the machine booted or resumed with the wrong time; certificates then appear not "
-            "to be valid yet, and downloads fail",
+            "the machine booted or resumed with the wrong time; certificates then appear to "
+            "be not yet valid, and downloads fail",
             fix,
         )
     if skew is not None and abs(skew) > CLOCK_SKEW.value:
@@ -66,8 +66,8 @@ def _clock(given: JudgeInput) -> Judgement:
     if skew is None:
         return passes(
             message,
-            "no earlier than the files' timestamps",
-            "no earlier than the files' timestamps",
+            "no earlier than the time at which the files were changed",
+            "no earlier than the time at which the files were changed",
         )
     return passes(f"{message}, and agrees with the Hub's clock", 0, skew)
 
@@ -174,11 +174,11 @@ def _answer(given: JudgeInput) -> Judgement:
     if reached != "answer":
         return skipped("the Hub was not contacted, or could not be reached")
     if status is not None and status < 400:
-        return passes(f"{hub} returned status {status}", "<400", status)
+        return passes(f"{hub} returned status {status}", "an HTTP status below 400", status)
     message = f"status {status}" if status is not None else f"no response ({given['net.problem']})"
     return warns(
         f"{hub} returned {message}",
-        "<400",
+        "an HTTP status below 400",
         status,
         "a gateway accepts connections but blocks requests, or the Hub has a problem",
         "open the address in a browser on this machine, or ask the network administrator",
@@ -193,11 +193,12 @@ def _instructions(given: JudgeInput) -> Judgement:
     if not missing:
         return passes(f"the processor supports AVX instructions, required by {names}", AVX, AVX)
     return fails(
-        f"this processor has no AVX instructions, required by {names}",
+        f"this processor lacks the AVX instructions required by {names}",
         AVX,
         missing,
-        "the processor is old, or the virtual machine does not expose them; importing "
-        'TensorFlow then ends the process with "Illegal instruction" and no other message',
+        "the processor is too old to have AVX, or the virtual machine does not expose it; "
+        'importing TensorFlow then ends the process with "Illegal instruction" and no other '
+        "message",
         "use a different machine type, select the host's CPU type in the hypervisor (QEMU: -cpu "
         "host), or build the package without AVX",
     )

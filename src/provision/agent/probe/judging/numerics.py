@@ -209,7 +209,11 @@ def _random(given: JudgeInput) -> Judgement:
 def _steps(given: JudgeInput) -> Judgement:
     error = given["numerics.steps_error"]
     if is_number(error) and error <= STEPS_ERROR.value:
-        return passes("softmax, layer norm and AdamW agree with float64", STEPS_ERROR.value, error)
+        return passes(
+            "the results of softmax, layer norm and AdamW agree with float64",
+            STEPS_ERROR.value,
+            error,
+        )
     return fails(
         f"softmax, layer norm or AdamW is wrong: relative error {error}",
         STEPS_ERROR.value,
