@@ -56,6 +56,15 @@ def _settle() -> None:
         del os.environ[name]
     os.environ.update({"LANG": "C.UTF-8", "TERM": "dumb", "TZ": "UTC"})
     time.tzset()
+    # pyenv's stand-ins are shell scripts that start ten programs each, and uv asks all of them.
+    root = Path(sys.base_prefix).parent.parent
+    own = str(Path(sys.base_prefix, "bin"))
+    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    os.environ["PATH"] = os.pathsep.join(
+        own if Path(folder) == root / "shims" else folder
+        for folder in folders
+        if Path(folder) != root / "plugins/pyenv-virtualenv/shims"
+    )
 
 
 _CHANGES_TEXT = (

@@ -328,6 +328,7 @@ def import_all() -> None:
     from provision.facts import load_facts
     from provision.field_types import StrictModel
     from provision.kinds import REGISTRY
+    from provision.targets.colab.cell import build_payload, encode_payload
     from provision.verification import device_files
     from provision.views.report.html import template_environment
 
@@ -336,8 +337,13 @@ def import_all() -> None:
     load_facts()
     for page in find_asset("templates/report.html.j2").parent.glob("*.html.j2"):
         template_environment().get_template(page.name)
-    for name in ("probe_digest", "probe_zipapp", "installer_zipapp", "notebook_zipapp"):
-        getattr(device_files, name)()
+    device_files.probe_digest()
+    programs = {
+        "cell.pyz": device_files.notebook_zipapp(),
+        "installer.pyz": device_files.installer_zipapp(),
+        "probe.pyz": device_files.probe_zipapp(),
+    }
+    encode_payload(build_payload(b"{}", programs))
     gc.freeze()
 
 

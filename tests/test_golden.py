@@ -124,4 +124,4 @@ def test_the_pins_of_the_first_document() -> None:
     assert "needs numpy<2" in said
     assert "needs pyarrow<21" in said
     assert "needs fsspec<2023.10.0" in said
-    assert said.endswith("\nFound 1 error, 3 warnings. [*] 1 fixable with --fix.\n")
+    assert said.endswith("\nFound 1 error and 3 warnings. [*] 1 fixable with --fix.\n")

@@ -179,8 +179,8 @@ class Ledger:
                 f"refusing to remove {removed[0]}: the state that lists it was written on "
                 "another machine or in another folder",
                 why=self.foreign_reason,
-                hint="review its resources and take over the state with `provision adopt`; or, "
-                "if none of the resources are on this machine, move "
+                hint="review the resources in the state and take it over with `provision "
+                "adopt`; or, if none of the resources are on this machine, move "
                 f"{folder / 'state.json'} elsewhere",
             )
 

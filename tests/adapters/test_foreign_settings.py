@@ -99,6 +99,7 @@ def lock_without(part: str, bench: Bench, **changes: str) -> subprocess.Complete
     )
 
 
+@pytest.mark.long
 def test_foreign_variables_and_files_change_neither_lock_nor_environment(
     bench: Bench, elsewhere: str
 ) -> None:

@@ -74,7 +74,7 @@ def needs_machines(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.long(after=1)
+@pytest.mark.long
 @pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGTERM])
 def test_who_comes_later_keeps_its_services(bench: Bench, ending: signal.Signals) -> None:
     """The first process runs the services; the second one, in the same folder, is in the midst of

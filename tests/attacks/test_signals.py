@@ -131,7 +131,7 @@ def handles(pid: int) -> bool:
     return bool(sum(masks.values()) & 1 << signal.SIGHUP - 1)
 
 
-@pytest.mark.long(after=1, minutes=True)
+@pytest.mark.long(minutes=True)
 @pytest.mark.parametrize(("seed", "signals"), [(1, 10), (2, 500)])
 def test_signals_at_random_moments(applied: Bench, seed: int, signals: int) -> None:
     attack = Attack(applied, random.Random(seed))

@@ -232,6 +232,7 @@ def test_where_no_list_names_it_the_canary_dies_and_ipython_comes_back(
         ), "a new kernel really comes up"
 
 
+@pytest.mark.long
 def test_a_damaged_package_of_the_image_is_installed_anew(
     light: Rendered, machine: Machine
 ) -> None:

@@ -82,6 +82,7 @@ def test_the_example_is_verified_and_then_again_with_nothing_to_install(
         )
 
 
+@pytest.mark.long
 def test_another_numpy_needs_a_restart_and_goes_on_after_it(
     render: Callable[..., Rendered], machine: Machine
 ) -> None:

@@ -130,7 +130,7 @@ def test_another_lock_makes_another_prefix_and_removes_the_old_one(made: Bench) 
     assert (prefix(made) / "conda-meta/ffmpeg-6.1.2-h0_gpl.json").exists()
 
 
-@pytest.mark.long(after=1)
+@pytest.mark.long
 @pytest.mark.parametrize("harm", ["conda-meta", "package", "half"])
 def test_what_was_changed_or_left_half_made_is_made_anew(made: Bench, harm: str) -> None:
     if harm == "conda-meta":

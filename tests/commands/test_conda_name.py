@@ -187,6 +187,7 @@ def test_what_took_the_place_of_our_link_stays(made: Bench) -> None:
     assert link.readlink() == envs(made)[1] / "nowhere"
 
 
+@pytest.mark.long
 def test_a_link_that_was_removed_is_made_again(made: Bench) -> None:
     (envs(made)[1] / "spec.local").unlink()
     assert made.run("plan", "spec.yaml", "--detailed-exitcode").returncode == 2

@@ -168,6 +168,7 @@ def wait_for(path: Path, text: str) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.long
 def test_an_interrupt_stops_between_steps_and_the_next_run_does_the_rest(bench: Bench) -> None:
     devices = Devices()
     devices.silent = "-a-wb-"

@@ -59,6 +59,7 @@ def test_a_spec_for_two_targets(bench: Bench) -> None:
     )
 
 
+@pytest.mark.long
 def test_every_gpu_gives_a_spec_without_errors_or_a_refusal(tmp_path: Path) -> None:
     """`init` refuses a spec with errors."""
     offered: dict[str, list[str]] = {"colab": [], "workbench": [], "local": []}

@@ -84,6 +84,7 @@ def regions(bench: Bench) -> list[tuple[str, str]]:
     ]
 
 
+@pytest.mark.long
 def test_a_job_that_ends_with_an_internal_error_is_tried_once_more(bench: Bench) -> None:
     bench.spec(SPEC)
     done = bench.run(*APPLY, "--fault", "internal-job:1")

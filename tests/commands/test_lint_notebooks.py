@@ -57,7 +57,7 @@ def test_findings_name_the_cell_its_line_and_column(tmp_path: Path) -> None:
     assert "train.ipynb:cell 2:2:33: error NTB005 " in done.stdout
     as_text = lint(tmp_path, "train.ipynb").stdout
     assert " --> train.ipynb:cell 2:2:33\n" in as_text
-    assert "Found 1 error, 2 warnings. [*] 1 fixable with --fix." in as_text
+    assert "Found 1 error and 2 warnings. [*] 1 fixable with --fix." in as_text
 
 
 def test_cells_are_in_their_order(tmp_path: Path) -> None:

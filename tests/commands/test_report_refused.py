@@ -139,7 +139,7 @@ def test_a_report_that_was_edited_is_refused(home: Home, genuine: bytes, change:
         (b'{"a":' * 100_000 + b"1" + b"}" * 100_000, "nested"),
         (b"[" * 60 + b"]" * 60, "nested more than 50 levels deep"),
         (b'{"schema": "' + b"x" * 70_000 + b'"}', "a string in it has 70,000 characters"),
-        (b" " * (MAX_REPORT_BYTES + 1), "too large for a report"),
+        (b" " * (MAX_REPORT_BYTES + 1), "too large to be a report"),
         (b'{"schema": "\x1b[31m\xe2\x80\xae\\ud800"}', "it is not valid JSON"),
         (b'{"schema": "\\u001b[31m\\u202e\\ud800"}', "is not a provision report"),
     ],

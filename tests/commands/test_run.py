@@ -130,7 +130,7 @@ def test_a_misspelt_option_is_no_program(bench: Bench) -> None:
         told = bench.run("run", *words)
         assert told.returncode == 2
         assert "No such option" in told.stderr
-        assert "put the program after --" not in told.stderr
+        assert "put the program after `--`" not in told.stderr
 
 
 @pytest.mark.parametrize(("name", "says"), [("train.py", "python train.py"), ("train", "./train")])

@@ -295,6 +295,7 @@ def test_what_undeclared_needs_lead_to_is_answered() -> None:
         assert {"PKG010", "PKG024"} & set(found[0].symptom.rules), effect
 
 
+@pytest.mark.long
 @pytest.mark.thorough
 def test_no_text_takes_the_search_long() -> None:
     """Each expression over its own beginnings again and again, in lines as long as they are kept:

@@ -90,6 +90,7 @@ def test_an_interrupted_wait_ends_with_what_still_runs_and_how_to_go_on(
     assert bench.run("destroy", "spec.yaml", "--sandbox", "--yes").returncode == 0
 
 
+@pytest.mark.long
 def test_of_all_targets_the_others_go_on_after_one_that_fails(bench: Bench) -> None:
     spec(bench, "one", "two")
     bench.spec(
@@ -151,6 +152,7 @@ def test_an_instance_of_a_sandbox_is_shown_without_commands_of_gcloud(bench: Ben
     assert "SANDBOX: the gcloud commands above are for Google Cloud" in stuck.stderr
 
 
+@pytest.mark.long
 def test_a_detached_run_of_a_sandbox_is_attached_where_it_was(bench: Bench) -> None:
     spec(bench)
     made = bench.run("apply", "spec.yaml", "--sandbox", "--yes", "--detach")

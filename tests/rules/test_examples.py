@@ -21,22 +21,17 @@ GOOD = [
 RANKS = list(Severity)
 
 
-def test_a_bad_example_gives_this_finding_alone_at_its_text(
+def test_a_bad_example_gives_this_finding_alone_with_what_why_and_the_way_out(
     ask: Ask, subtests: pytest.Subtests
 ) -> None:
-    """Alone but for what the example itself says stands beside."""
+    """Alone but for what the example itself says stands beside, and at its text."""
     for name, rule, example in BAD:
         with subtests.test(name):
             judged = ask(example.spec, example.resolved)
             others = [identity for identity in judged.ids if identity != rule.id]
             assert sorted(others) == sorted(example.other_ids)
-            assert judged.at(judged.one(rule.id)) == example.at
-
-
-def test_a_finding_says_what_why_and_the_way_out(ask: Ask, subtests: pytest.Subtests) -> None:
-    for name, rule, example in BAD:
-        with subtests.test(name):
-            found = ask(example.spec, example.resolved).one(rule.id)
+            found = judged.one(rule.id)
+            assert judged.at(found) == example.at
             assert found.name == rule.name
             assert found.message
             assert found.why.endswith(".")

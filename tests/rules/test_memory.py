@@ -123,8 +123,8 @@ def test_the_largest_lever_and_a_card_are_named_with_numbers(ask: Ask) -> None:
         "optimizer 8.2 GiB" in found.message
     )
     assert found.help.startswith(
-        "set `optimizer: adamw_bnb_8bit`, which reduces the memory for each GPU from 19.4 GiB "
-        "to 13.2 GiB; set `method: qlora`"
+        "set `optimizer: adamw_bnb_8bit`, which reduces the memory needed on each GPU from 19.4 "
+        "GiB to 13.2 GiB; set `method: qlora`"
     )
     assert "hidden_size" in found.why
 
@@ -167,7 +167,7 @@ def test_what_may_be_quantized_is_a_note(ask: Ask, package: str) -> None:
 
 def test_sharding_is_named_where_there_are_several_cards(ask: Ask) -> None:
     assert (
-        "`strategy: fsdp`, which reduces the memory for each GPU from 118.3 GiB to 15.6 GiB"
+        "`strategy: fsdp`, which reduces the memory needed on each GPU from 118.3 GiB to 15.6 GiB"
         in ask(spec("A100-80GB:8", "precision: bf16, model: {parameters: 7B}")).one("MEM001").help
     )
 
@@ -183,7 +183,7 @@ def test_several_levers_together_are_named_where_one_is_not_enough(ask: Ask) -> 
     )
     found = ask(spec("L4", f"precision: bf16, {shape}")).one("MEM001")
     assert found.help.startswith(
-        "set `method: qlora`, which reduces the memory for each GPU from 186.3 GiB to 72.7 "
+        "set `method: qlora`, which reduces the memory needed on each GPU from 186.3 GiB to 72.7 "
         "GiB, and `gradient_checkpointing: true`, which reduces it to 10.8 GiB"
     )
     fitting = ask(

@@ -288,6 +288,7 @@ def test_an_index_that_is_a_folder_of_this_machine_is_shown(
     assert cloud.store.status()["s"] == "done", cloud.store.serial
 
 
+@pytest.mark.long
 def test_a_machine_ends_at_its_longest_life(booter: NamespaceBooter, cloud: Cloud) -> None:
     document = cloud.document(
         "nonce-0001", "alpha", gpu={"type": "L4", "count": 1}, driver_timeout_s=600

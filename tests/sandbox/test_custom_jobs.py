@@ -335,6 +335,7 @@ with clients(Path(sys.argv[1])) as sandbox:
 """
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=["kill", "interrupt"])
 def test_nothing_stays_when_the_sandbox_is_ended(tmp_path: Path, number: signal.Signals) -> None:
     require_hosts(tmp_path)

@@ -343,7 +343,7 @@ def test_footer_counts() -> None:
     found = everything()
     assert (
         render_footer(found, count_fixable(found, spec()))
-        == "Found 3 errors, 2 warnings, 1 unknown result, 2 notes. [*] 3 fixable with --fix."
+        == "Found 3 errors, 2 warnings, 1 unknown result and 2 notes. [*] 3 fixable with --fix."
     )
     assert render_footer(found[2:3], 0) == "Found 1 warning."
     assert render_footer([], 0) == "No findings."

@@ -34,12 +34,12 @@ FORMATS = (
     type=click.Choice(FORMATS),
     metavar="FORMAT",
     required=True,
-    help=f"Export to this format: {', '.join(FORMATS)}.",
+    help=f"Export to one of these formats: {', '.join(FORMATS)}.",
 )
 @target_option("Select the target to export.")
 @OUT
 @click.option(
-    "--force", is_flag=True, help="Overwrite a file that `provision export` did not write."
+    "--force", is_flag=True, help="Overwrite the file even if `provision export` did not write it."
 )
 @OFFLINE
 @OUTPUT_FORMAT

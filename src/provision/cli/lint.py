@@ -49,7 +49,7 @@ _SEVERITIES = ("error", "warning", "unknown", "info")
     "--stdin-filename",
     type=FILE,
     metavar="PATH",
-    help="Use this file name for the text that `-` reads from standard input; default: "
+    help="Use this file name for the text from standard input (`-`); default: "
     "stdin.yaml, or stdin.ipynb for a notebook.",
 )
 @click.option(

@@ -43,8 +43,8 @@ class PassthroughCommand(click.Command):
                 raise
             line = shlex.join([*own[:specs], "--", *program])
             raise click.UsageError(
-                f"{error.format_message().rstrip('.')}; put the program after --: "
-                f"provision run {line}",
+                f"{error.format_message().rstrip('.')}; put the program after `--`, as in "
+                f"`provision run {line}`",
                 ctx,
             ) from None
 

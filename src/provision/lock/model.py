@@ -245,7 +245,7 @@ def loads(text: str, name: str) -> Lock:
         raise LockError(
             f"{name}:{line}: the lock has conflict markers",
             why=f"line {line} is a Git conflict marker left by a merge or rebase",
-            hint=f"resolve the conflicts in the spec first, then {REPAIR_HINT} of both sides",
+            hint=f"resolve the conflicts in the spec first, then {REPAIR_HINT} from both sides",
         )
     try:
         document = json.loads(text, object_pairs_hook=_refuse_repeated_keys)

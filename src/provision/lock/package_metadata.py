@@ -202,6 +202,6 @@ def _dynamic_error(where: str, why: str) -> DynamicMetadataError:
     return DynamicMetadataError(
         f"the requirements of {where} cannot be determined without running its code",
         why=why,
-        hint="declare these fields in [project], or set `build: true` on the package, so "
-        "that locking runs its build backend",
+        hint="declare them statically in [project] of pyproject.toml, or set `build: true` on "
+        "the package, so that locking runs its build backend",
     )

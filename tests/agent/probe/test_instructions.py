@@ -93,7 +93,7 @@ def test_tensorflow_is_not_imported_on_a_processor_without_avx(
 ) -> None:
     found = verified_with(environment, tmp_path, "sse4_2")
     assert found["H13"]["status"] == "fail"
-    assert "no AVX instructions, required by tensorflow" in found["H13"]["message"]
+    assert "lacks the AVX instructions required by tensorflow" in found["H13"]["message"]
     assert "Illegal instruction" in found["H13"]["cause"]
     assert "different machine type" in found["H13"]["fix"]
     for name in ("P06:tensorflow", "P06:keras", "J01", "J05"):

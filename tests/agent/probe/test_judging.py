@@ -245,7 +245,13 @@ RAN_OUT = {
     "rehearsal.peak_bytes": 2 * GIB,
 }
 REHEARSALS = [
-    Row("S01", "pass", REHEARSED, OF_MODEL, "2 training steps with 100 million parameters"),
+    Row(
+        "S01",
+        "pass",
+        REHEARSED,
+        OF_MODEL,
+        "2 training steps of a model with 100 million parameters",
+    ),
     Row(
         "S01",
         "fail",

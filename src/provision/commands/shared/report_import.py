@@ -195,7 +195,7 @@ def _find_target(
         f"{name} does not match any notebook for {loaded.path}",
         why=f"no notebook for target `{_shorten(subject.target)}` has the report's nonce "
         f"{_shorten(subject.nonce)}",
-        hint=f"select the target with --target: {', '.join(accepting)}",
+        hint=f"select one of these targets with `--target`: {', '.join(accepting)}",
     )
 
 

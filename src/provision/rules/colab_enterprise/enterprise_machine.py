@@ -9,7 +9,7 @@ type that is not in the table is reported as unknown.
 
 ## Why
 
-The service refuses a template with this combination.
+Colab Enterprise rejects a runtime template with this combination.
 
 ## How to fix
 
@@ -98,7 +98,7 @@ def _check_gpu(
         f"{gpu.count} x {card.name} is requested, but {machine.name} {problem}",
         route,
         evidence=machine.evidence,
-        why="The service refuses a template with this combination.",
+        why="Colab Enterprise rejects a runtime template with this combination.",
         help=f"{fix.title}, or `machine_type: auto`" if fix else "use a different number of GPUs",
         related=related_gpu(target),
         fix=fix,

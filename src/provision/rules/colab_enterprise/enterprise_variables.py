@@ -6,7 +6,7 @@ Counts `env` and the variables that `paths` sets (`PROVISION_PATH_NAME`).
 
 ## Why
 
-The service refuses a template with more variables.
+Colab Enterprise rejects a runtime template with more variables.
 
 ## How to fix
 
@@ -32,8 +32,9 @@ def _check(context: LintContext) -> Findings:
             f"target `{target.name}`: {count} variables are declared, but a runtime template can "
             f"hold at most {_LIMIT}",
             ("env",),
-            why="The service refuses a template with more variables.",
-            help="set some of them in the notebook, or read them there from a file",
+            why="Colab Enterprise rejects a runtime template with more variables.",
+            help="set some of them in the notebook instead, or have the notebook read them "
+            "from a file",
             related=related_at(target.route, "the runtime template sets them"),
         )
 

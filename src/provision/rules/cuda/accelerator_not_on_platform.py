@@ -90,13 +90,13 @@ def _cuda_findings(target: TargetFacts, related: tuple[RelatedLocation, ...]) ->
         )
     if WINDOWS in target.platforms:
         yield RULE.diagnostic(
-            f"`gpu: {settings.gpu}` is requested, but the facts list no CUDA builds of torch for "
-            f"{WINDOWS}",
+            f"`gpu: {settings.gpu}` is requested, but the fact tables list no CUDA builds of "
+            f"torch for {WINDOWS}",
             settings.gpu_route,
             severity=Severity.UNKNOWN,
             why=(
-                "The facts cover only Linux builds. On Windows, CUDA builds of torch come only "
-                "from the PyTorch index for a specific CUDA version."
+                "The fact tables cover only Linux builds. On Windows, CUDA builds of torch "
+                "come only from the PyTorch index for a specific CUDA version."
             ),
             help=(
                 'set `cuda`, for example `cuda: "12.8"`, so that `provision lock` uses that '

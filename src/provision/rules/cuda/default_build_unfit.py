@@ -76,7 +76,7 @@ def _check(context: LintContext) -> Findings:
             f"`cuda` is not set, and the default build of torch {row.release} {problem}",
             query.gpu_route,
             why=(
-                "An installer that picks the newest torch installs this build instead of the "
+                "Unless `cuda` is set, an installer can pick this build instead of the "
                 f"CUDA {cuda} build of torch {torch}."
             ),
             help=describe_cudas(cudas),

@@ -136,7 +136,7 @@ def _memory_savings(
     gentle = [saving for saving in enough if "method" not in saving.change]
     sharded = [saving for saving in enough if "strategy" in saving.change]
     named = [
-        f"set {_format_change(saving)}, which reduces the memory for each GPU from "
+        f"set {_format_change(saving)}, which reduces the memory needed on each GPU from "
         f"{format_size(saving.total + saving.saved_bytes)} to {format_size(saving.total)}"
         for saving in (*gentle[:1], *sharded, *savings[:1])
     ]

@@ -48,12 +48,12 @@ def _check(context: LintContext) -> Findings:
             fix = unsafe_fix(f"use the newest {minor} release", edit)
         if releases.includes_newer:
             message = (
-                f"{releases.requested} is newer than the facts, which list {name} only up to "
+                f"{releases.requested} is newer than the fact tables, which list {name} only up to "
                 f"{table[-1]}"
             )
         else:
             listed = ", ".join(near) or format_versions((table[0], table[-1]))
-            message = f"the facts list no release {releases.requested}, only {listed}"
+            message = f"the fact tables list no release {releases.requested}, only {listed}"
         yield RULE.diagnostic(
             message,
             releases.route,

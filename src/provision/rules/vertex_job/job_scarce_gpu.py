@@ -37,7 +37,7 @@ def _check(context: LintContext) -> Findings:
                 f"{card.name} requires a reservation",
                 route,
                 evidence=reserved.evidence,
-                why="The service provides this GPU to jobs only from a shared reservation.",
+                why="Vertex AI makes this GPU available to jobs only through a shared reservation.",
                 help="set `capacity: {reservation: projects/PROJECT/zones/ZONE/reservations/NAME}`",
                 related=related_gpu(target),
             )

@@ -6,7 +6,7 @@ Finds Workbench targets that name a family of images instead of an image, or nei
 
 ## Why
 
-New images in a family are published about every week, with different drivers and libraries. Two
+New images in a family are published about once a week, with different drivers and libraries. Two
 instances from the same spec differ if they were created on different days.
 
 ## How to fix
@@ -42,7 +42,8 @@ def _check(context: LintContext) -> Findings:
             and not split_image_name(name)[1]
         ):
             problem = (
-                f"{name} is an image family, so the newest image on the day of creation is used"
+                f"{name} is an image family, so an instance gets the image that is newest when it "
+                "is created"
             )
             family = name
         else:
@@ -52,7 +53,7 @@ def _check(context: LintContext) -> Findings:
             target.route if name is None else target.route_to("image"),
             at=RoutePart.KEY if name is None else RoutePart.VALUE,
             why=(
-                "New images in a family are published about every week, with different drivers "
+                "New images in a family are published about once a week, with different drivers "
                 "and libraries."
             ),
             help=(

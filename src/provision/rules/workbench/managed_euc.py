@@ -50,9 +50,9 @@ def _check(context: LintContext) -> Findings:
             problem,
             target.route_to("managed_euc"),
             why=(
-                "With `managed_euc: true`, Google Cloud silently drops the startup script that "
-                "creates the environment: the instance starts, but nothing is installed or "
-                "verified on it."
+                "With `managed_euc: true`, Google Cloud also silently drops the startup "
+                "script that creates the environment: the instance starts, but nothing is "
+                "installed or verified on it."
             ),
             help=(
                 "remove `managed_euc`; to give access to one person, set `access: {mode: "

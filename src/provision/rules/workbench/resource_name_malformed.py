@@ -7,7 +7,7 @@ keys.
 
 ## Why
 
-Google Cloud rejects the name, or looks for a resource that cannot exist.
+Google Cloud rejects the name, or finds no resource with that name.
 
 ## How to fix
 
@@ -62,6 +62,9 @@ NAME_PATTERNS = {
     ),
 }
 
+_WORDS = {"project": "project ID"}
+"""Words for fields that differ from their names."""
+
 
 def _check(context: LintContext) -> Findings:
     for target, fields in context.targets_of(WorkbenchTarget):
@@ -71,9 +74,9 @@ def _check(context: LintContext) -> Findings:
             if re.fullmatch(pattern, value):
                 continue
             yield RULE.diagnostic(
-                f"{json_quote(value)} is not a valid {field.replace('_', ' ')}",
+                f"{json_quote(value)} is not a valid {_WORDS.get(field, field.replace('_', ' '))}",
                 target.route_to(*route),
-                why="Google Cloud rejects it, or looks for a resource that cannot exist.",
+                why="Google Cloud rejects it, or finds no resource with that name.",
                 help=f"use {description}",
             )
 

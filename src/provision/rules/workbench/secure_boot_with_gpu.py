@@ -42,7 +42,7 @@ def _check(context: LintContext) -> Findings:
             help_text = f"use a newer image from {image.family}"
         route = target.route_to("shielded", "secure_boot")
         yield RULE.diagnostic(
-            f"`secure_boot` is set, but the GPU driver of {fields.image} is not signed ({note})",
+            f"`secure_boot` is set, but the GPU driver in {fields.image} is not signed ({note})",
             route,
             evidence=image.evidence,
             why=(

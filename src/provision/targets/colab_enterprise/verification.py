@@ -74,7 +74,7 @@ def await_execution_report(
     if record is None:
         raise Refused(
             f"no execution job is recorded for {context.address}",
-            hint=f"start it with `{context.command('apply')}`",
+            hint=f"start one with `{context.command('apply')}`",
         )
     system, path = journal.system, context.reports_folder / "report.json"
     system.perform(MakeFolder(path.parent, 0o700), journal.progress)

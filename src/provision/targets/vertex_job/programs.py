@@ -188,7 +188,7 @@ def _require_same(context: TargetContext, journal: Journal, record: ProgramRecor
     if current is None or current.nonce != record.nonce or current.ended:
         raise ExternalError(
             f"{record.title} was ended by another command",
-            why="its record is gone, or was replaced",
+            why="its record has since been removed or replaced",
         )
 
 
@@ -263,7 +263,8 @@ def _count_processes(context: TargetContext, argv: tuple[str, ...]) -> int:
         raise Refused(
             f"{context.address} cannot start programs with `launcher: accelerate`",
             why="only torchrun can start the processes of a job",
-            hint="set `training: {launcher: torchrun}`; a Trainer runs under both",
+            hint="set `training: {launcher: torchrun}`; a program that uses Trainer runs "
+            "under either launcher",
         )
     return each
 

@@ -85,7 +85,7 @@ def await_job_reports(driver: AnyDriver, context: TargetContext, journal: Journa
         if record is None:
             raise Refused(
                 f"no running job is recorded for {context.address}",
-                hint=f"start it with `{context.command('apply')}`",
+                hint=f"start one with `{context.command('apply')}`",
             )
         try:
             return _await(context, journal, record)

@@ -13,7 +13,7 @@ from provision.diagnostics import (
     SuppressedFinding,
     SuppressionKind,
 )
-from provision.spelling import pluralize
+from provision.spelling import join_words, pluralize
 from provision.views.diagnostics.source_location import (
     COUNTED,
     SEVERITY_LABELS,
@@ -78,7 +78,7 @@ def render_footer(
     for severity in filter(counts.__getitem__, Severity):
         word = new + COUNTED.get(severity, SEVERITY_LABELS[severity][0])
         parts.append(pluralize(counts[severity], word))
-    footer = f"Found {', '.join(parts)}." if parts else f"No {new}findings."
+    footer = f"Found {join_words(parts)}." if parts else f"No {new}findings."
     if fixable:
         footer += f" [*] {fixable} fixable with --fix."
     for kind, number in sorted(Counter(item.kind for item in suppressed).items()):

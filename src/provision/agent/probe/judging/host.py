@@ -338,7 +338,7 @@ def _person(given: JudgeInput) -> Judgement:
     if encoding.replace("-", "").replace("_", "") != "utf8":
         return fails(
             f"text files are read as {encoding}",
-            "utf-8",
+            "UTF-8",
             encoding,
             "the locale is not UTF-8, so datasets are decoded differently, or decoding fails",
             "set LANG=C.UTF-8 or PYTHONUTF8=1",
@@ -349,7 +349,7 @@ def _person(given: JudgeInput) -> Judgement:
             return passes(
                 "UTF-8; the home folder is not writable, but environment variables "
                 "redirect the caches to other folders",
-                "utf-8",
+                "UTF-8",
                 encoding,
             )
         return fails(
@@ -361,7 +361,7 @@ def _person(given: JudgeInput) -> Judgement:
             "set HOME to a writable folder, or set "
             f"{', '.join(_CACHE_VARIABLES[name] for name in caches)} to one",
         )
-    return passes("the text encoding is UTF-8, and the home folder is writable", "utf-8", encoding)
+    return passes("the text encoding is UTF-8, and the home folder is writable", "UTF-8", encoding)
 
 
 _CACHE_VARIABLES = {"Hugging Face": "HF_HOME", "torch": "TORCH_HOME", "Triton": "TRITON_CACHE_DIR"}

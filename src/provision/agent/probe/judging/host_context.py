@@ -155,7 +155,7 @@ def _way(given: JudgeInput) -> Judgement:
     if problem and reached != "answer":
         return warns(
             f"{hub or 'the Hub'} cannot be reached{through}: {problem}",
-            "answer",
+            "a response",
             reached,
             {
                 "name": "DNS does not work, or the address is wrong",
@@ -166,7 +166,9 @@ def _way(given: JudgeInput) -> Judgement:
             "allow the connection, set HTTPS_PROXY or HF_ENDPOINT, or set HF_HUB_OFFLINE=1 "
             "under `env` in the spec and copy the files to the machine",
         )
-    return passes(f"{hub} can be reached{through}, and its certificate is valid", "answer", reached)
+    return passes(
+        f"{hub} can be reached{through}, and its certificate is valid", "a response", "a response"
+    )
 
 
 def _answer(given: JudgeInput) -> Judgement:

@@ -148,7 +148,7 @@ def _remarks(given: JudgeInput) -> Judgement | None:
             f"{format_list(unfit)}",
             [],
             unfit,
-            "the wheel's RECORD does not match its content, so later changes to these files cannot "
+            "the wheel's RECORD does not match the wheel's files, so later changes to them cannot "
             "be detected",
             "report it to the package's maintainers",
         )

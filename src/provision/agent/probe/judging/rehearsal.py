@@ -168,7 +168,7 @@ def _wrong_steps(given: JudgeInput) -> Judgement | None:
 def _went_through(given: JudgeInput) -> Judgement:
     built, seconds = given["rehearsal.parameters"], given["rehearsal.step_s"]
     return passes(
-        f"{STEPS} training steps with {built / 1e6:.4g} million parameters "
+        f"{STEPS} training steps of a model with {built / 1e6:.4g} million parameters "
         f"({given['rehearsal.model']}); the last step took {seconds:.3g} s",
         f"{STEPS} steps",
         f"{STEPS} steps",

@@ -239,8 +239,8 @@ def _marks(given: JudgeInput) -> Judgement:
             f"{path}: this machine cannot read what {', '.join(unread)} wrote"[:600],
             "readable",
             unread,
-            "the folder is on each machine's local disk, which is lost when the job ends, or "
-            "it is not writable",
+            "the folder is not writable, or it is on each machine's local disk, which is lost when "
+            "the job ends",
             "use a folder in a bucket, such as /gcs/BUCKET/FOLDER",
         )
     return passes(

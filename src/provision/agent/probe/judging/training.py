@@ -234,8 +234,8 @@ def _repeats(given: JudgeInput) -> Judgement:
         first,
         second,
         "a library is nondeterministic, or ignores the seed",
-        "set `full_determinism`, and compare with a machine on which both runs give the "
-        "same weights",
+        "set `full_determinism`; if the weights still differ, compare the packages with those of "
+        "a machine on which both runs give the same weights",
     )
 
 
