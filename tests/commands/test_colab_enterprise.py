@@ -564,7 +564,7 @@ def test_an_environment_that_cannot_be_made_is_a_failure(proven: Team) -> None:
     assert not (Path(proven.loaded().folder) / "reports").exists()
 
 
-@pytest.mark.long(after=1)
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("fault", "code", "words"),
     [

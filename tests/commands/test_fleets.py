@@ -258,7 +258,7 @@ CLOUD = (
 def bad_folders(bench: Bench) -> Iterator[tuple[str, tuple[str, ...], str]]:
     """Yield bad input: what it is, the words of a command, and its message."""
     (bench.folder / "empty").mkdir()
-    yield "no spec", ("apply", "empty", "--all"), "error: empty contains no spec"
+    yield "no spec", ("apply", "empty", "--all"), "error: empty contains no specs"
     yield "no folder", ("apply", "missing", "--all"), "there is no such file or folder"
     bench.spec("anything: [1]\n", "other/values.yaml")
     yield "other files", ("apply", "other", "--all"), "1 YAML file in it do"

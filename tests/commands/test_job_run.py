@@ -101,7 +101,10 @@ def test_an_interrupt_leaves_the_program_running_and_attach_follows_it(bench: Be
         followed.send_signal(signal.SIGINT)
         code, _, errors = ended(followed)
         assert code == 130, errors
-        assert "keeps running and costs money; run provision attach spec.yaml --sandbox to follow" in errors
+        assert (
+            "keeps running and costs money; run provision attach spec.yaml --sandbox to follow"
+            in errors
+        )
         assert states(store) == ["JOB_STATE_RUNNING"]
         again = bench.run(*RUN, "--", "python", "train.py", "1", "0")
         assert again.returncode == 2

@@ -25,6 +25,11 @@ from provision.suggest.search import (
 from tests.rules.conftest import Ask, Disk
 
 GOLDEN = Path(__file__).parent.parent / "golden"
+CASES = [
+    path.parent.name
+    for path in sorted(GOLDEN.glob("*/spec.yaml"), key=lambda path: (path.stat().st_size, path))
+]
+"""From the smallest spec to the largest."""
 Look = Callable[..., SearchResult]
 
 
@@ -50,7 +55,7 @@ def errors(spec: Spec, facts: Facts) -> list[str]:
 
 @pytest.mark.long(after=3)
 @pytest.mark.thorough
-@pytest.mark.parametrize("case", sorted(path.parent.name for path in GOLDEN.glob("*/spec.yaml")))
+@pytest.mark.parametrize("case", CASES)
 def test_what_is_suggested_for_any_golden_spec_has_no_error_but_those_that_are_named(
     case: str, facts: Facts
 ) -> None:

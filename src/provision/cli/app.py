@@ -204,7 +204,7 @@ ALL_TARGETS = click.option(
     "--all",
     "all_targets",
     is_flag=True,
-    help="Select all targets in the spec, or in all specs of a folder.",
+    help="Select all targets in the spec, or in every spec in a folder.",
 )
 PARALLEL = click.option(
     "--parallel",

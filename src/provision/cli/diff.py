@@ -30,8 +30,8 @@ from provision.cli.app import DEFAULT_SPEC, FILE, examples, output_format_option
     "--error",
     type=FILE,
     metavar="FILE",
-    help="Read an error message from this file (- for standard input), and list first the "
-    "differences that could have caused it.",
+    help="Read an error message from this file (- for standard input), and list the "
+    "differences that could have caused it first.",
 )
 @click.option(
     "--all",

@@ -41,7 +41,7 @@ def sandbox() -> None:
     "faults",
     multiple=True,
     metavar="NAME[:ARGUMENT]",
-    help="Simulate a failure (listed by `provision sandbox faults`); repeatable.",
+    help="Simulate a fault, one of those that `provision sandbox faults` lists; repeatable.",
 )
 @click.option(
     "--port",

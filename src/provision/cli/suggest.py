@@ -39,7 +39,7 @@ def _version_option(name: str, subject: str) -> Decorator:
     "--gpu",
     metavar="NAME[:COUNT]",
     shell_complete=completed_by("gpus"),
-    help="GPU to search for, such as L4, V100:2 or none; no spec is needed.",
+    help="GPU to search for, such as L4 or V100:2, or `none` for no GPU; no spec is then needed.",
 )
 @_version_option("--torch", "torch, such as 2.11")
 @_version_option("--transformers", "transformers, such as 5.13")
@@ -61,8 +61,8 @@ def _version_option(name: str, subject: str) -> Decorator:
 @click.option(
     "--resolve/--no-resolve",
     default=None,
-    help="Require that uv resolves each combination, or skip resolution; default: try for half a "
-    "minute if the network is available.",
+    help="Require uv to resolve each combination, or skip resolution; default: try for up to "
+    "30 seconds if the network is available.",
 )
 @OFFLINE
 @OUTPUT_FORMAT

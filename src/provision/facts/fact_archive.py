@@ -45,7 +45,7 @@ def read_archive(data: bytes, name: str) -> dict[str, bytes]:
             f"the facts in {name} are for {'an earlier' if is_old else 'a later'} version of "
             "provision",
             why=f"their schema is {schema}, expected {SCHEMA_VERSION}",
-            hint="pin newer facts" if is_old else "update provision, or pin older facts",
+            hint="pin newer facts" if is_old else "update `provision`, or pin older facts",
         )
     missing = [
         f"{LAZY_NAME}/{path.name}"

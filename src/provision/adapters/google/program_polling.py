@@ -165,7 +165,7 @@ class _ProgramFollower(JobFollower):
     ) -> ProgramNotFinished:
         if state == "CANCELLED":
             return ProgramNotFinished(
-                "the program did not finish",
+                "the program on the job's machines did not finish",
                 why="the custom job was cancelled, but not by this command",
                 hint="run the same command again to start a new job",
             )
@@ -190,7 +190,9 @@ class _ProgramFollower(JobFollower):
             )
         if text := line_of(message.partition("\n")[0]):
             why += f"\n{text}"
-        return ProgramNotFinished("the program did not finish", why=why, hint=hint)
+        return ProgramNotFinished(
+            "the program on the job's machines did not finish", why=why, hint=hint
+        )
 
 
 def _exit_code(status: Mapping[str, Any]) -> int | None:

@@ -59,7 +59,7 @@ class CodeClone:
         try:
             document: dict[str, Any] = json.loads(content)
             if document.pop("schema") != _SCHEMA:
-                raise CodeError(f"{CLONE} does not have the schema {_SCHEMA}")
+                raise CodeError(f"{CLONE} does not declare the schema {_SCHEMA}")
             clone = cls(**{**document, "left_out": tuple(document["left_out"])})
             if not (_URL.fullmatch(clone.url) and _COMMIT.fullmatch(clone.commit)):
                 raise CodeError(f"{CLONE} does not name a commit of a public repository")

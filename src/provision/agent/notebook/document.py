@@ -100,8 +100,8 @@ def parse_document(document: object) -> NotebookDocument:
     has_nonce = expectations.get("nonce") == shared["nonce"]
     if not has_nonce or not isinstance(expectations.get("python"), dict):
         raise DocumentError(
-            "`expectations` in the document must contain `python`, and the same nonce as the "
-            "document"
+            "`expectations` in the document must contain `python` and a nonce that equals that of "
+            "the document"
         )
     predicted = reader.section("predicted")
     return NotebookDocument(

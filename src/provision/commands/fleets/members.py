@@ -102,7 +102,11 @@ def load_fleet(folder: Path, load: Callable[[Path], LoadedSpec], reader: Reader)
         why = "it has no *.yaml file"
         if skipped:
             why = f"{pluralize(len(skipped), 'YAML file')} in it do not have the fields of a spec"
-        raise UsageError(f"{folder} contains no spec", why=why, hint="use a folder with specs")
+        raise UsageError(
+            f"{folder} contains no specs",
+            why=why,
+            hint="use a folder that contains at least one spec",
+        )
     targets = (
         target
         for loaded in specs.values()

@@ -62,7 +62,7 @@ def read_run_record(path: Path, reader: Reader) -> dict[str, Any]:
         raise ProvisionError(
             f"{path} was written by a different version of provision",
             why=f"its schema is {str(schema)[:60]}; this version reads {SCHEMA}",
-            hint=f"update provision, or {again} with this version",
+            hint=f"update `provision`, or {again} with this version of it",
         )
     if schema != SCHEMA:
         hint = "view reports with `provision report`; records are in .provision/reports/*/runs/"

@@ -118,7 +118,7 @@ RULE = Rule(
         "NixOS/nixos-hardware#1880",
         "release notes of Workbench images",
         (
-            "output of `ptxas --help` from the CUDA toolkit wheels: the first toolkit that "
+            "output of `ptxas --help` from the CUDA toolkit wheels, for the first toolkit that "
             "supports a capability, and its driver"
         ),
     ),

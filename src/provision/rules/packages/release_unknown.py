@@ -13,8 +13,8 @@ matching distribution".
 
 ## How to fix
 
-Check the version. If it is newer than the facts, update provision; `==2.1.*` requests the newest
-patch of a minor release.
+Check the version. If it is newer than the fact tables, update `provision`; `==2.1.*` requests the
+newest patch of a minor release.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _check(context: LintContext) -> Findings:
                 "The Python, CUDA build and packages it needs are unknown, so `lint` cannot "
                 "check them."
             ),
-            help="correct the version, or update provision if the release is new",
+            help="correct the version, or update `provision` if the release is new",
             fix=fix,
         )
 

@@ -112,7 +112,7 @@ def _model_argument_finding() -> Diagnostic:
 
 _OF_THE_MODEL = "attn_implementation"
 WHY = (
-    "TrainingArguments rejects unknown arguments. If your own subclass has arguments, set "
+    "TrainingArguments rejects unknown arguments. If your subclass adds arguments, set "
     "them in the program."
 )
 

@@ -43,7 +43,8 @@ def _check(context: LintContext) -> Findings:
                     target.gpu_settings.gpu_route,
                     evidence=card.evidence,
                     why="`machine_type: auto` has nothing to choose from.",
-                    help="use a different number of GPUs per machine, and increase `replicas`",
+                    help="use a different number of GPUs per machine, and adjust `replicas` "
+                    "to match",
                     related=related_gpu(target),
                 )
         elif machine is None:

@@ -177,7 +177,7 @@ def _unknown_schema(schema: object, path: str) -> ExternalError:
         return ExternalError(
             f"{path} has the schema {text}, which this version cannot read",
             why=f"this version can read {known[0]}",
-            hint="update provision, or write the file again with this version",
+            hint="update `provision`, or write the file again with this version of it",
         )
     return _foreign_document(
         path, f"its schema is {text or 'missing'}; expected one of {', '.join(KINDS)}"

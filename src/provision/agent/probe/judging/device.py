@@ -245,7 +245,7 @@ def _burnt(given: JudgeInput) -> Judgement:
             f"{_heat(given)}",
             0,
             others,
-            "the card computes wrong results when hot, or its memory is faulty",
+            "the GPU computes incorrect results when hot, or its memory is faulty",
             "delete this machine and use another one",
         )
     slowed = (reasons or 0) & sum(SLOWDOWN_REASONS)

@@ -97,8 +97,9 @@ def _share_problem(
         f"jax can allocate {limit / total:.0%} of the GPU memory: {declared} is not in effect",
         share,
         observed,
-        "another variable, another program on the GPU, or a MIG partition changes the limit",
-        "unset any XLA_PYTHON_CLIENT variables you do not need",
+        "another variable, another program on the GPU, or a MIG partition may be changing the "
+        "limit",
+        "unset any XLA_PYTHON_CLIENT_* variables you do not need",
         LIMIT_DIFFERENCE,
     )
 

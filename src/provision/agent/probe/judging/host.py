@@ -317,8 +317,8 @@ def _limits(given: JudgeInput) -> Judgement:
         message.append(f'{min(started)} processes and threads: "can\'t start new thread"')
     if not message:
         return passes(
-            "no limit on address space, file size or CPU time, and enough processes and "
-            "threads allowed",
+            "no limit on address space, file size or CPU time, and a high enough limit on "
+            "processes and threads",
             _NO_LIMIT,
             f"{min(started)} processes and threads" if started else "none",
         )
@@ -340,7 +340,7 @@ def _person(given: JudgeInput) -> Judgement:
             f"text files are read as {encoding}",
             "UTF-8",
             encoding,
-            "the locale is not UTF-8, so datasets are decoded differently, or decoding fails",
+            "the locale is not UTF-8, so datasets may be decoded incorrectly or fail to decode",
             "set LANG=C.UTF-8 or PYTHONUTF8=1",
         )
     if not writable:
@@ -361,7 +361,11 @@ def _person(given: JudgeInput) -> Judgement:
             "set HOME to a writable folder, or set "
             f"{', '.join(_CACHE_VARIABLES[name] for name in caches)} to one",
         )
-    return passes("the text encoding is UTF-8, and the home folder is writable", "UTF-8", encoding)
+    return passes(
+        "the text encoding is UTF-8, and the home folder is writable",
+        "UTF-8, writable",
+        f"{encoding}, writable",
+    )
 
 
 _CACHE_VARIABLES = {"Hugging Face": "HF_HOME", "torch": "TORCH_HOME", "Triton": "TRITON_CACHE_DIR"}

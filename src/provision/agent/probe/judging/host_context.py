@@ -45,7 +45,7 @@ def _clock(given: JudgeInput) -> Judgement:
     if given["clock.behind"]:
         return fails(
             f"the clock is {ahead:.0f} s behind the modification time of {given['_clock.file']}",
-            "no earlier than the time at which the files were changed",
+            "no earlier than the last change to that file",
             round(ahead),
             "the machine booted or resumed with the wrong time; certificates then appear to "
             "be not yet valid, and downloads fail",
@@ -66,8 +66,8 @@ def _clock(given: JudgeInput) -> Judgement:
     if skew is None:
         return passes(
             message,
-            "no earlier than the time at which the files were changed",
-            "no earlier than the time at which the files were changed",
+            "no earlier than the files",
+            "later than the files",
         )
     return passes(f"{message}, and agrees with the Hub's clock", 0, skew)
 
@@ -182,8 +182,9 @@ def _answer(given: JudgeInput) -> Judgement:
         f"{hub} returned {message}",
         "an HTTP status below 400",
         status,
-        "a gateway accepts connections but blocks requests, or the Hub has a problem",
-        "open the address in a browser on this machine, or ask the network administrator",
+        "a gateway accepts connections but blocks requests, or the Hub is having problems",
+        "open the address in a browser on this machine to see what answers, or ask the network "
+        "administrator",
     )
 
 

@@ -189,8 +189,8 @@ def _pace(given: JudgeInput) -> Judgement:
             f"{message}, but a loss is NaN or infinite",
             None,
             tokens,
-            "a value overflows in this precision, or the card computes wrong results",
-            "see N01, N07 and R02",
+            "a value overflows in this precision, or the GPU computes incorrect results",
+            "see the results of checks N01, N07 and R02",
         )
     return passes(message, None, tokens)
 
