@@ -14,9 +14,9 @@ CACHE := $(CURDIR)/.cache
 LOCAL := mkdir -p .cache/tmp && TMPDIR="$(CACHE)/tmp" UV_CACHE_DIR="$(CACHE)/uv" PIP_CACHE_DIR="$(CACHE)/pip" HF_HOME="$(CACHE)/hf" \
 	PYTHONDONTWRITEBYTECODE= XDG_DATA_HOME="$(CACHE)/share" XDG_CACHE_HOME="$(CACHE)" UV_PYTHON_DOWNLOADS=never OMP_NUM_THREADS=1
 PYTEST_ARGS ?=
-# Processes that share the tests: two more than cores, since tests wait for programs and for what another one makes for all; those of test-quick wait for nothing.
+# Processes that share the tests: one more than cores, since tests wait for programs a sixth of their time; those of test-quick wait for nothing.
 CORES := $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); [ "$$n" -le 4 ] || n=4; echo $$n)
-JOBS ?= $(shell echo $$(($(CORES) + 2)))
+JOBS ?= $(shell echo $$(($(CORES) + 1)))
 test-quick: JOBS = $(CORES)
 PYTEST = $(LOCAL) sh support/run_tests.sh $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 PKG_TESTS = $(or $(strip $(wildcard tests/$(PKG)) $(shell grep -rlE "^(from|import) provision\.$(PKG)\b" tests --include="test_*.py")),\

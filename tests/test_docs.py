@@ -81,6 +81,7 @@ def test_generated_pages_are_fresh() -> None:
     assert render_docs.stale_pages(DOCS, render_docs.pages()) == [], "run make docs"
 
 
+@pytest.mark.long
 def test_stale_missing_and_leftover_pages_are_replaced(tmp_path: Path) -> None:
     expected = {**render_docs.pages(), **render_docs.unversioned_pages()}
     render_docs.write_pages(tmp_path)

@@ -238,6 +238,7 @@ def test_a_link_to_where_the_project_was_is_pointed_at_where_it_is(made: Bench) 
     assert link.readlink() == made.own / "envs/spec.local"
 
 
+@pytest.mark.long
 def test_where_no_name_can_be_given_the_reason_is_said(made: Bench) -> None:
     (envs(made)[1] / "spec.local").unlink()
     own_conda(made.folder / "programs", envs(made)[:1])

@@ -296,7 +296,11 @@ def test_the_gpu_of_a_record_is_named(tmp_path: Path) -> None:
         (b"\xff\xfe\x00", "is not a run record", "run the program again"),
         (b"[1]", "is not a run record", "provision report"),
         (b'{"schema": "provision.report/1"}', "is not a run record", "provision report"),
-        (b'{"schema": "provision.run/2"}', "a different version of provision", "update provision"),
+        (
+            b'{"schema": "provision.run/2"}',
+            "a different version of provision",
+            "update `provision`",
+        ),
         (b'{"schema": "provision.run/1"}', "damaged or was changed", "run the program again"),
         ("edited", "damaged or was changed", "run the program again"),
         ("cut", "is not a run record", "run the program again"),

@@ -241,7 +241,7 @@ def test_a_newer_and_a_truncated_capture_are_refused() -> None:
     text = json.dumps(document({}))
     with pytest.raises(ProvisionError, match=r"provision\.capture/2, which this version") as error:
         read_text(text.replace("capture/1", "capture/2"))
-    assert "update provision" in error.value.hint
+    assert "update `provision`" in error.value.hint
     with pytest.raises(ProvisionError) as error:
         read_text(text[: len(text) // 2])
     assert error.value.why.startswith("it is not valid JSON")

@@ -204,6 +204,7 @@ def test_a_wheel_that_is_no_zip_is_said_so(tables: Path) -> None:
     )
 
 
+@pytest.mark.long
 def test_every_script_says_what_it_does_not_touch() -> None:
     scripts = sorted(ROOT.glob("support/remake_*.py"))
     (tables,) = re.findall(r"for table in ([\w ]+); do", (ROOT / "Makefile").read_text())

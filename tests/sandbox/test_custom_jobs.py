@@ -314,6 +314,7 @@ def test_a_silent_host_is_not_seen_to_end(tmp_path: Path) -> None:
     assert "silent" in log
 
 
+@pytest.mark.long
 def test_a_slow_link_carries_100_mbit(tmp_path: Path) -> None:
     require_hosts(tmp_path)
     with clients(tmp_path / "sandbox", "slow-link:workerpool1-0") as sandbox:

@@ -286,6 +286,7 @@ def test_a_stockout_ends_the_job(tmp_path: Path) -> None:
         assert "No available zone" in jobs.ended()["status"]["message"]
 
 
+@pytest.mark.long
 def test_a_job_goes_on_in_the_next_process(tmp_path: Path) -> None:
     with clients(tmp_path / "sandbox") as first:
         Jobs(first).start("import time; time.sleep(3)")

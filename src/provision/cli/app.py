@@ -250,7 +250,7 @@ FAULTS = click.option(
     "faults",
     multiple=True,
     metavar="NAME[:ARGUMENT]",
-    help="Sandbox only: simulate a fault, one of those that `provision sandbox faults` lists; "
+    help="Sandbox only: simulate one of the faults listed by `provision sandbox faults`; "
     "repeatable.",
 )
 RANK = click.option(

@@ -41,7 +41,7 @@ def sandbox() -> None:
     "faults",
     multiple=True,
     metavar="NAME[:ARGUMENT]",
-    help="Simulate a fault, one of those that `provision sandbox faults` lists; repeatable.",
+    help="Simulate one of the faults listed by `provision sandbox faults`; repeatable.",
 )
 @click.option(
     "--port",

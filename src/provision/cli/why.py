@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 @click.option(
     "--fix",
     is_flag=True,
-    help="Apply the fixes for the findings that explain the error, and print the change.",
+    help="Apply the fixes for the findings that explain the error, and print the changes.",
 )
 @OUTPUT_FORMAT
 def why(

@@ -43,7 +43,7 @@ def find_excluded_python(project: ImportedProject, machine: str, checked: str) -
         setting.span,
         why=(
             "pip refuses to install the project on that machine. The project's packages "
-            f"were checked for Python {checked} instead, which requires a separate environment."
+            f"were checked for Python {checked} instead; using it requires a separate environment."
         ),
         hint=(
             f"allow Python {machine} in {name}, or save a spec and use its environment, which has "

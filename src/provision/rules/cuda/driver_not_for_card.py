@@ -118,8 +118,8 @@ RULE = Rule(
         "NixOS/nixos-hardware#1880",
         "release notes of Workbench images",
         (
-            "output of `ptxas --help` from the CUDA toolkit wheels, for the first toolkit that "
-            "supports a capability, and its driver"
+            "output of `ptxas --help` from the CUDA toolkit wheels, which show the first toolkit "
+            "that supports each compute capability"
         ),
     ),
     check=_check,

@@ -42,7 +42,8 @@ def _check(context: LintContext) -> Findings:
             yield RULE.diagnostic(
                 f"{other.name} and {first.name} both install the module {group.module}",
                 origin_route(context, other, first.route),
-                why="They write to the same folder, so each overwrites files of the other package.",
+                why="They write to the same folder, so the last one installed overwrites "
+                "files of the other.",
                 help=f"keep only one of {first.name} and {other.name}",
                 related=related_at(first.route, f"{first.name} requested here")
                 if other.package

@@ -94,8 +94,8 @@ def _findings(values: Iterable[tuple[Route, str]]) -> Findings:
                     "secret."
                 ),
                 help=(
-                    "revoke the secret, and reference the new one under `secrets` as {env: "
-                    "NAME}, {secret: projects/...} or {colab: NAME}"
+                    "revoke the secret, create a new one, and reference it under `secrets` as "
+                    "{env: NAME}, {secret: projects/...} or {colab: NAME}"
                 ),
             )
 

@@ -49,7 +49,7 @@ def _check(context: LintContext) -> Findings:
         yield RULE.diagnostic(
             f"{VARIABLE}={variable[:40]} is not a backend that can be verified",
             where,
-            why="The verification trains with tensorflow, jax or torch.",
+            why="The verification trains a model with tensorflow, jax or torch.",
             help=f"set {VARIABLE} to {', '.join(BACKENDS)}, or remove it",
         )
     elif declared is not None and variable is not None and declared != variable:

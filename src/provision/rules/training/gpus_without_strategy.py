@@ -65,8 +65,8 @@ def _check(context: LintContext) -> Findings:
             use = "uses them through DataParallel"
             severity = RULE.severity
             why = (
-                "One process with several GPUs is slower than one process per GPU, and multiplies "
-                "the batch size."
+                "One process that uses several GPUs is slower than one process per GPU, and "
+                "multiplies its batch size by their number."
             )
         yield RULE.diagnostic(
             f"{gpu.count} GPUs are requested, but `strategy: none` {use}",

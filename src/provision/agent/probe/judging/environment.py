@@ -197,12 +197,12 @@ def _files(given: JudgeInput) -> Judgement:
     if not wrong:
         return passes(
             f"only the owner can read the credential files: {', '.join(sorted(observed))}",
-            "only the owner",
+            "readable only by the owner",
             observed,
         )
     return warns(
         format_list(wrong),
-        "only the owner",
+        "readable only by the owner",
         observed,
         "the file was copied or written with a permissive umask, or the variable names a file "
         "that exists only on another machine",

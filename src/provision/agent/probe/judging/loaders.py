@@ -16,7 +16,9 @@ def _loader(method: str) -> Judge:
         if total is None:
             return skipped(f"{method} is not available on this system")
         if total == EXPECTED_SUM:
-            return passes(f"2 workers started with {method} returned all batches", _WHOLE, _WHOLE)
+            return passes(
+                f"2 workers returned all batches (start method: {method})", _WHOLE, _WHOLE
+            )
         off = total - EXPECTED_SUM
         return fails(
             f"workers started with {method} returned wrong batches: their sum is {abs(off):,} "
