@@ -161,7 +161,7 @@ def _apply_spec(
 
     if fleet_options.keep_going:
         why = f"{spec} is not a folder"
-        raise UsageError("--keep-going works only with a folder", why=why, hint="omit it")
+        raise UsageError("--keep-going works only with a folder", why=why, hint="omit --keep-going")
     has_shown_findings = False
     run = None
     if (all_targets or len(targets) > 1) and options.saved_plan is None:

@@ -342,7 +342,7 @@ def check_report_time(
         raise Refused(
             f"{name} has a timestamp in the future",
             why=f"it was created at {created}, but the time on this machine is {now}",
-            hint="correct the clock on one of the two machines",
+            hint="correct the clock that is wrong, on this machine or on the other",
         )
     if created < _EARLIEST_TIME:
         raise Refused(

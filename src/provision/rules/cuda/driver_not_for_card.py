@@ -113,12 +113,12 @@ RULE = Rule(
     name="driver-not-for-card",
     severity=Severity.ERROR,
     sources=(
-        "NVIDIA, support answer 3142 on the last branch for Maxwell, Pascal and Volta",
+        "NVIDIA, support answer 3142 on the last driver branch for Maxwell, Pascal and Volta",
         "NVIDIA R470 release notes",
         "NixOS/nixos-hardware#1880",
         "release notes of Workbench images",
         (
-            "output of `ptxas --help` from the CUDA toolkit wheels, which show the first toolkit "
+            "output of `ptxas --help` from the CUDA toolkit wheels, which shows the first toolkit "
             "that supports each compute capability"
         ),
     ),

@@ -70,8 +70,9 @@ def _check(context: LintContext) -> Findings:
             nvcc.route,
             severity=None if against_torch and fix else Severity.WARNING,
             why=(
-                "torch.utils.cpp_extension rejects a different major version with: The detected "
-                "CUDA version mismatches the version that was used to compile PyTorch."
+                "torch.utils.cpp_extension rejects a compiler of a different major version, with "
+                'the error "The detected CUDA version mismatches the version that was used to '
+                'compile PyTorch".'
             ),
             help=help_text,
             related=related,

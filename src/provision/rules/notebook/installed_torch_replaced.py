@@ -48,8 +48,8 @@ def _check(context: NotebookContext) -> Findings:
                     "Packages built against the preinstalled torch fail to import with a different "
                     "build."
                 ),
-                help="remove torch from the command to keep the preinstalled version, or pin "
-                "torch and the packages that are built for it in a spec",
+                help="remove torch from the command to keep the preinstalled version, or use "
+                "a spec to pin torch and the packages built for it",
             )
             break
 

@@ -38,7 +38,7 @@ def _check(context: LintContext) -> Findings:
         note = "no image in this family has a signed driver"
         help_text = f"use an image from {newest_image_family(context.facts)}"
         if since:
-            note = f"only images of {image.secure_boot_with_gpu} and newer have signed drivers"
+            note = f"only images dated {image.secure_boot_with_gpu} or later have signed drivers"
             help_text = f"use a newer image from {image.family}"
         route = target.route_to("shielded", "secure_boot")
         yield RULE.diagnostic(

@@ -38,7 +38,7 @@ def _check(context: LintContext) -> Findings:
             yield RULE.diagnostic(
                 f"{json_quote(tag)} is not a valid network tag",
                 target.route_to("tags", index),
-                why="A tag can contain only lowercase letters, digits and hyphens; otherwise, "
+                why="A tag must contain only lowercase letters, digits and hyphens; otherwise, "
                 "Google Cloud rejects the request to create the instance.",
                 help=f"use `{proposed}`"
                 if re.fullmatch(RESOURCE_NAME_PATTERN, proposed)

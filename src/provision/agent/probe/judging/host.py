@@ -248,8 +248,8 @@ def _shared_memory(given: JudgeInput) -> Judgement:
             floor,
             left,
             "another program is using it, or killed programs left files in it",
-            "list its files with `ls -l /dev/shm`, and delete files that no program uses "
-            "(torch_*, psm_*)",
+            "list its files with `ls -l /dev/shm`, and delete any torch_* and psm_* files that "
+            "no program is using",
             SHM_FREE,
         )
     if observed >= floor:

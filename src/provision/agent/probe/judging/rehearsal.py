@@ -98,7 +98,8 @@ def _fits(given: JudgeInput) -> Judgement:
             "memory",
             memory,
             peak,
-            "a batch with longer sequences, or another program, could cause an out-of-memory error",
+            "the training run needs nearly all the memory, so a batch with longer sequences or "
+            "another program can exhaust it",
             _levers(given),
         )
     return passes(f"two training steps use {format_bytes(peak)} {of}", memory, peak)
