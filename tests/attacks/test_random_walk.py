@@ -160,7 +160,7 @@ class Walk:
 
 
 @pytest.mark.thorough
-@pytest.mark.long(after=2)
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize(
     ("seed", "length"), [(1, 14), (2, 14), *((seed, 100) for seed in range(3, 23))]
 )

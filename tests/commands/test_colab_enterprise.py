@@ -397,6 +397,7 @@ def needed(team: Team) -> tuple[bool, str]:
     return check.needed, check.reason
 
 
+@pytest.mark.long
 def test_the_notebook_verifies_the_template_in_a_real_kernel(proven: Team) -> None:
     done = proven.apply()
     (result,) = done.results
