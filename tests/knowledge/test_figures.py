@@ -66,7 +66,7 @@ def test_no_figure_is_worse_than_the_page_says(figures: dict[str, dict[str, Any]
             if found != int(count):
                 change = "worse" if (found < int(count)) == (bound == "at least") else "better"
                 wrong.append(f"{command}, {name}, {half} half: {count} -> {found}, {change}")
-    assert wrong == []
+    assert not wrong, "\n".join(wrong)
 
 
 def test_both_halves_have_cases_of_each_kind(figures: dict[str, dict[str, Any]]) -> None:

@@ -69,6 +69,12 @@ def release_conflicts(context: LintContext) -> tuple[ReleaseConflict, ...]:
     return context.cached("release conflicts", lambda: tuple(_find_conflicts(context)))
 
 
+def may_be_brought(context: LintContext, name: str, floor: str) -> bool:
+    """Return whether the lines certainly require a package and leave a release from `floor` on."""
+    search = context.cached("release search", lambda: _search_listed(context))
+    return search is not None and search.leaves(name, f">={floor}")
+
+
 def describe_demand(conflict: ReleaseConflict, demand: Demand, context: LintContext) -> str:
     """Return a requirement with the packages that bring it, for a message."""
     listed = requested_packages(context)
@@ -86,14 +92,9 @@ def _find_conflicts(context: LintContext) -> Iterator[ReleaseConflict]:
     if context.resolved is not None or not _installs_on_linux(context):
         return
     table = load_releases()
-    requested = requested_packages(context)
-    listed = {
-        name: package for name, package in requested.items() if package.specifiers and name in table
-    }
+    listed, opaque = _list_lines(context, table)
     if not listed:
         return
-    opaque = {name for name in context.package_names if name not in requested}
-    opaque |= {package.name for package in context.spec.conda_packages}
     for _ in range(MOST_CONFLICTS):
         search = _Search(context, table, listed, opaque)
         empty = search.find_empty()
@@ -111,6 +112,28 @@ def _find_conflicts(context: LintContext) -> Iterator[ReleaseConflict]:
         solved = (lines.keys() - {name}) or {name}
         listed = {other: line for other, line in listed.items() if other not in solved}
         opaque |= solved
+
+
+def _list_lines(
+    context: LintContext, table: Mapping[str, PackageReleases]
+) -> tuple[dict[str, RequestedPackage], set[str]]:
+    """Return the lines whose releases are in the table, and the packages that cannot be judged."""
+    requested = requested_packages(context)
+    listed = {
+        name: package for name, package in requested.items() if package.specifiers and name in table
+    }
+    opaque = {name for name in context.package_names if name not in requested}
+    opaque |= {package.name for package in context.spec.conda_packages}
+    return listed, opaque
+
+
+def _search_listed(context: LintContext) -> _Search | None:
+    """Return what the lines of a spec leave of all packages; None if they contradict each other."""
+    if context.resolved is not None or not _installs_on_linux(context):
+        return None
+    table = load_releases()
+    search = _Search(context, table, *_list_lines(context, table))
+    return None if search.find_empty() else search
 
 
 def _installs_on_linux(context: LintContext) -> bool:
@@ -164,6 +187,11 @@ class _Search:
                     return demand.of
                 waiting.append(demand.of)
         return ""
+
+    def leaves(self, name: str, specifiers: str) -> bool:
+        """Return whether a package is required, and has a release that specifiers admit."""
+        left = self._left.get(name, 0)
+        return bool(left) and bool(left & (self._table[name].admitted(specifiers) or 0))
 
     def conflict(self, name: str, lines: tuple[RequestedPackage, ...]) -> ReleaseConflict:
         """Return the conflict about the package of which no release is left."""

@@ -16,6 +16,7 @@ from provision.rules.package_requirements import (
     requested_package,
     set_version_fix,
 )
+from provision.rules.release_conflicts import may_be_brought
 from provision.rules.rule import Findings, LintContext, Rule, related_at
 
 
@@ -86,4 +87,7 @@ def _exceeds_ceiling(
         return False
     if other is not None:
         return other.may_be(need.specifier[1:])
-    return not find_line(context, need.of) and find_listed_provider(context, need.of) is not None
+    if find_line(context, need.of):
+        return False
+    is_brought = find_listed_provider(context, need.of) is not None
+    return is_brought or may_be_brought(context, need.of, need.specifier[1:])
