@@ -651,6 +651,7 @@ def test_the_trap_is_one(runner: Runner, hostile: Path) -> None:
     assert "pip" in hostile.read_text()
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("hook", HOOKS, ids=lambda hook: hook["id"])
 def test_a_hook_imports_nothing_of_the_checkout(
     runner: Runner, hostile: Path, hook: dict[str, Any]

@@ -153,6 +153,7 @@ def test_contents_are_read_when_they_are_needed(folder: Path, cache: Path) -> No
         code.pack()
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize("seed", range(4))
 def test_the_cache_changes_nothing(folder: Path, cache: Path, seed: int) -> None:
     """Edits of each sort, between readings with one cache, each compared with one without."""

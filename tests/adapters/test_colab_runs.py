@@ -195,6 +195,7 @@ def test_giving_back_is_tried_again(tmp_path: Path) -> None:
     assert machines.taken == []
 
 
+@pytest.mark.long
 @pytest.mark.thorough
 def test_error_stays_the_one_that_is_told_when_giving_back_fails_too(tmp_path: Path) -> None:
     machines, lines = Scripted([(None, None)], deaf=9), []

@@ -118,6 +118,7 @@ def test_damage_that_verify_found_first_is_put_right_by_apply(applied: Bench, ca
     assert (site_of(applied) / CODE).read_text() == "__version__ = '2.0'\n"
 
 
+@pytest.mark.long
 def test_a_failure_that_nothing_can_put_right_is_verified_again(applied: Bench) -> None:
     """A file in a package's folder that no RECORD lists is not looked for: here it shadows the
     module.
@@ -132,6 +133,7 @@ def test_a_failure_that_nothing_can_put_right_is_verified_again(applied: Bench) 
     assert applied.run("apply", "spec.yaml", "--yes").returncode == 0
 
 
+@pytest.mark.long
 def test_an_edit_that_keeps_size_and_time_is_found_once_a_verification_failed(
     applied: Bench,
 ) -> None:
@@ -228,6 +230,7 @@ def test_an_edit_in_uvs_cache_that_keeps_the_size_is_not_installed(bench: Bench)
     assert (site_of(bench) / CODE).read_text() == "__version__ = '2.0'\n"
 
 
+@pytest.mark.long
 def test_a_verdict_whose_report_is_gone_is_proven_anew(applied: Bench) -> None:
     shutil.rmtree(applied.own / "reports")
     status = applied.run("status", "spec.yaml")

@@ -98,6 +98,7 @@ def test_a_folder_that_is_a_link_leads_nowhere(checkout: Bench) -> None:
     assert "outside the project" in said
 
 
+@pytest.mark.long(after=3)
 @pytest.mark.parametrize(
     "name", [".git/config", ".env", "../netrc", "account.json", "link.yaml", "specs/netrc"]
 )

@@ -43,6 +43,7 @@ def environments(project: Bench) -> list[str]:
     return sorted(path.name for path in project.own.glob("envs/spec.local-*"))
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("options", [(), ("--no-monitor",)])
 def test_apply_makes_the_new_one_beside_it_and_removes_the_old_one_later(
     applied: Bench, options: tuple[str, ...]
@@ -78,6 +79,7 @@ def test_destroy_is_refused_and_names_the_program(applied: Bench) -> None:
         assert environments(applied) == []
 
 
+@pytest.mark.long
 def test_an_earlier_environment_in_use_goes_with_destroy_too(applied: Bench) -> None:
     with program(applied):
         applied.spec(small_spec("beta"))
@@ -111,6 +113,7 @@ def test_an_environment_in_use_is_not_mended(applied: Bench) -> None:
     assert applied.run("apply", "spec.yaml", "--yes").returncode == 0
 
 
+@pytest.mark.long
 def test_an_earlier_environment_goes_also_when_the_new_one_has_to_be_mended(applied: Bench) -> None:
     (old,) = environments(applied)
     with program(applied):

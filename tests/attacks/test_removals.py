@@ -147,6 +147,7 @@ def test_a_folder_that_others_may_write_to_is_closed_to_them(applied: Bench) -> 
     assert applied.own.stat().st_mode & 0o777 == 0o700
 
 
+@pytest.mark.long(after=3)
 @pytest.mark.parametrize(
     "text",
     [

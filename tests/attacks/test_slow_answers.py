@@ -142,6 +142,7 @@ def test_over_tls(mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert "bytes in" in failure.why
 
 
+@pytest.mark.long
 def test_a_file_that_comes_at_a_fair_rate_takes_as_long_as_it_needs(tmp_path: Path) -> None:
     content = bytes(120)
     with dripping(HEAD + b"Content-Length: 120\r\n\r\n", content) as server:

@@ -84,6 +84,7 @@ def known(place: Place) -> set[str]:
     return recorded | {name.split("/")[3] for intent in ledger.intents for name in intent.names}
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("recovered_by", ["apply", "another target", "destroy"])
 def test_a_move_whose_old_instance_stays_is_known_until_that_is_gone(
     bench: Bench, recovered_by: str

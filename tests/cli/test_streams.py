@@ -140,6 +140,7 @@ def test_an_encoding_that_cannot_say_a_name_is_no_bug(bench: Bench) -> None:
         assert "\\xe9" in done.stdout or "\\xf6" in done.stderr, arguments
 
 
+@pytest.mark.long
 def test_reports_of_two_targets_are_one_document_and_two_pages(bench: Bench) -> None:
     bench.spec(
         small_spec(

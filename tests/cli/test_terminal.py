@@ -251,6 +251,7 @@ def test_a_file_name_does_not_reach_the_terminal(bench: Bench) -> None:
         _harmless(shown)
 
 
+@pytest.mark.long
 def test_what_lies_in_a_report_or_state_does_not_reach_the_terminal(applied: Bench) -> None:
     report = applied.own / "reports/spec.local/report.json"
     document = json.loads(report.read_text())

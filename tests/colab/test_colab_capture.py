@@ -67,6 +67,7 @@ def test_the_cell_describes_its_kernel_and_installs_nothing(
     assert done.stdout.startswith("first and second have no difference that matters")
 
 
+@pytest.mark.long
 def test_diff_of_two_cells_names_the_package_that_was_replaced_under_the_kernel(
     machine: Machine, tmp_path: Path
 ) -> None:
@@ -92,6 +93,7 @@ def test_diff_of_two_cells_names_the_package_that_was_replaced_under_the_kernel(
     assert "requests.py in the working folder is imported instead of the module" in every
 
 
+@pytest.mark.long
 def test_the_printed_capture_becomes_a_spec_of_what_was_added_to_the_runtime(
     machine: Machine, tool: Tool, tmp_path: Path
 ) -> None:

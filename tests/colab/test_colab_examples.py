@@ -45,6 +45,7 @@ def test_the_same_bytes_are_rendered_elsewhere(
         assert (other / file.name).read_bytes() == file.read_bytes()
 
 
+@pytest.mark.long
 def test_its_cell_stops_at_the_check_with_what_is_otherwise(
     hf_trainer: Rendered, machine: Machine
 ) -> None:

@@ -176,6 +176,7 @@ def test_interrupted_during_the_install_it_goes_on_afterwards(
     assert "VERIFIED" in resumed.stdout
 
 
+@pytest.mark.long
 def test_destroy_after_an_interrupted_apply_leaves_nothing(bench: Bench, tmp_path: Path) -> None:
     asked, go_on = threading.Event(), threading.Event()
 
@@ -223,6 +224,7 @@ def test_destroy_removes_exactly_what_apply_made(bench: Bench) -> None:
     ]
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize(
     ("content", "words"),
     [
@@ -285,6 +287,7 @@ def test_a_second_apply_waits_or_names_the_holder(bench: Bench, tmp_path: Path) 
         assert running.wait(300) == 0
 
 
+@pytest.mark.long
 def test_a_moved_folder_is_not_taken_for_a_whole_environment(applied: Bench) -> None:
     moved = Bench(applied.folder.with_name("moved"), applied.index)
     applied.folder.rename(moved.folder)

@@ -342,6 +342,7 @@ def test_specs_and_targets_with_hyphens_do_not_meet(bench: Bench) -> None:
     assert bench.run("run", "a-b.yaml", "--", "python", "-c", "import alpha").returncode == 0
 
 
+@pytest.mark.long
 def test_destroy_keeps_the_schema_that_init_wrote(bench: Bench) -> None:
     assert bench.run("init", "spec.yaml").returncode == 0
     bench.spec(small_spec("alpha"))

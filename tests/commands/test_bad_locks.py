@@ -448,6 +448,7 @@ def test_a_lock_cut_short_anywhere_is_never_taken_for_a_whole_one(bench: Bench) 
     refused(bench, 1, "spec.lock is damaged", line=("lock", "spec.yaml", "--check"))
 
 
+@pytest.mark.long(after=4)
 @pytest.mark.parametrize(
     ("old", "new"),
     [

@@ -158,6 +158,7 @@ def _waiting(made: Bench, tmp_path: Path) -> tuple[subprocess.Popen[str], int]:
     return running, int(pid_file.read_text())
 
 
+@pytest.mark.long(after=3)
 @pytest.mark.parametrize(
     ("content", "words"),
     [

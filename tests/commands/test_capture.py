@@ -49,6 +49,7 @@ def test_readings_equal_those_of_env(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     }
 
 
+@pytest.mark.long
 def test_diff_reads_two_captures_and_names_the_variable(tmp_path: Path) -> None:
     python = ("--python", sys.executable)
     first = provision("capture", *python, "-o", "a.json", cwd=tmp_path, MY_API_KEY=SECRET)
@@ -269,6 +270,7 @@ def test_bad_input_is_refused(tmp_path: Path, words: tuple[str, ...], says: str)
     assert (tmp_path / "there.json").read_text() == "kept"
 
 
+@pytest.mark.long(after=4)
 @pytest.mark.parametrize("command", ["capture", "env"])
 @pytest.mark.parametrize(
     ("program", "name", "words"),

@@ -76,6 +76,7 @@ def test_a_stored_capture_gives_the_same_spec(bench: Bench, environment: Path) -
     assert [one["requirement"] for one in document["packages"]] == ["beta==1.0"]
 
 
+@pytest.mark.long
 def test_packages_from_folders_repositories_and_urls_are_named(
     bench: Bench, environment: Path, tmp_path: Path
 ) -> None:

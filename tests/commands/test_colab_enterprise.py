@@ -235,6 +235,7 @@ def test_a_field_that_is_changed_in_place(team: Team, old: str, new: str, field_
     assert [action.operation for action in team.actions()] == [Operation.KEEP]
 
 
+@pytest.mark.long(after=4)
 @pytest.mark.parametrize(("old", "new", "field_name"), REPLACEMENTS)
 def test_a_field_that_needs_a_new_template(team: Team, old: str, new: str, field_name: str) -> None:
     team.apply()
@@ -261,6 +262,7 @@ def test_another_region_is_another_template(team: Team) -> None:
     assert [action.operation for action in team.actions()] == [Operation.KEEP]
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize(
     ("changed", "operation"),
     [
@@ -605,6 +607,7 @@ BAD: list[tuple[str, str, int, str]] = [
 ]
 
 
+@pytest.mark.long(after=5)
 @pytest.mark.parametrize(("old", "new", "code", "words"), BAD)
 def test_bad_input_through_the_command(
     bench: Bench, old: str, new: str, code: int, words: str

@@ -91,6 +91,7 @@ def test_a_persons_own_conda_is_handed_copies_and_no_credentials(
         assert "file://" not in record.partition('"url"')[2].partition(",")[0]
 
 
+@pytest.mark.long
 def test_what_goes_wrong_with_such_a_channel_is_said(
     locked: Bench, conda: CondaChannel, tmp_path: Path
 ) -> None:

@@ -45,6 +45,7 @@ def pair(bench: Bench) -> Bench:
     return bench
 
 
+@pytest.mark.long
 def test_two_target_names_are_enough_where_the_spec_is(pair: Bench) -> None:
     for words in (("colab", "workbench"), ("colab", "workbench", "--spec", "provision.yaml")):
         done = pair.run("diff", *words)

@@ -108,6 +108,7 @@ def test_a_check_that_fails(bench: Bench) -> None:
     assert_nothing_costs(bench)
 
 
+@pytest.mark.long
 def test_a_job_that_is_deleted_while_it_is_awaited(bench: Bench) -> None:
     bench.spec(SPEC)
     with serve(bench.folder / ".provision/sandbox", ("pending-job",), boot=False) as sandbox:

@@ -123,6 +123,7 @@ def torch_rig(bench: Bench, tmp_path: Path) -> str:
 # pylock
 
 
+@pytest.mark.long
 def test_uv_installs_from_a_pylock(bench: Bench, web: str) -> None:
     locked(bench, own_spec(web, "beta", "alpha"))
     done = bench.run("export", "spec.yaml", "--format", "pylock", "--out", "pylock.local.toml")
@@ -261,6 +262,7 @@ def test_without_network_the_cache_will_do_and_else_the_way_out_is_said(
         assert exported(bench, form, UV_CACHE_DIR=str(bench.folder / "third-cache"))
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("place", ["web", "disk"])
 def test_a_folder_of_wheels_beside_the_specs_own_index_does_not_show(
     bench: Bench, web: str, tmp_path: Path, place: str

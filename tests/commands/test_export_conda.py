@@ -66,6 +66,7 @@ def test_environment_yml_names_every_package_by_its_build(
     assert len(specs) == len(matched)
 
 
+@pytest.mark.long
 def test_the_pip_part_is_taken_by_pip_with_its_hashes(bench: Bench, locked: dict[str, Any]) -> None:
     lines = yaml.safe_load(exported(bench, "environment.yml"))["dependencies"][-1]["pip"]
     assert [line.split()[0] for line in lines] == [

@@ -215,6 +215,7 @@ def test_after_sigkill_the_next_run_makes_no_second_instance(bench: Bench, momen
         assert len(json.loads((state / "state.json").read_text())["resources"]) == 6
 
 
+@pytest.mark.long
 def test_a_second_interrupt_ends_the_process_and_nothing_is_lost(bench: Bench) -> None:
     with fleet(bench, Devices(), "hang", names="a") as running:
         output = bench.folder / "output.txt"

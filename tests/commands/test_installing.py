@@ -10,6 +10,8 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from provision.agent.probe.report_json import expand
 from tests.rig import MINOR, Bench, make_index, make_wheel, served, small_spec
 
@@ -163,6 +165,7 @@ def test_a_locked_wheel_in_uvs_cache_is_taken_whatever_the_index_holds_now(
     ).read_text() == "__version__ = '1.0'\n"
 
 
+@pytest.mark.long
 def test_an_edit_of_an_installed_file_does_not_come_into_the_next_environment(bench: Bench) -> None:
     link = {"UV_LINK_MODE": "hardlink"}
     bench.spec(small_spec("alpha==1.0"))
@@ -186,6 +189,7 @@ def test_an_edit_of_an_installed_file_does_not_come_into_the_next_environment(be
     )
 
 
+@pytest.mark.long
 def test_a_wheel_of_pips_find_links_is_installed_from_there(bench: Bench, tmp_path: Path) -> None:
     make_wheel(tmp_path / "links", "homemade", "1.0", requires=("alpha",))
     bench.spec(small_spec("homemade"))

@@ -145,6 +145,7 @@ def repository(tmp_path: Path) -> Repository:
     return made
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize(
     "change",
     [

@@ -154,6 +154,7 @@ def _another_file_of_the_version(bench: Bench) -> None:
     )
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize(
     ("change", "said"),
     [

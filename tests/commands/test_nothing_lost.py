@@ -22,6 +22,7 @@ def site_packages(bench: Bench) -> Path:
     return bench.own / f"envs/spec.local/lib/python{MINOR}/site-packages"
 
 
+@pytest.mark.long
 def test_a_remade_environment_is_not_taken_for_verified(bench: Bench, tmp_path: Path) -> None:
     nap = tmp_path / "nap"
     code = f"import pathlib, time\ntime.sleep(60 if pathlib.Path({str(nap)!r}).exists() else 0)\n"
@@ -214,6 +215,7 @@ def test_a_folder_that_path_cannot_hold_is_refused(bench: Bench) -> None:
     assert "cannot be in PATH" in done.stderr
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize(
     "name",
     [
@@ -242,6 +244,7 @@ def test_a_damaged_stored_report_is_made_again(applied: Bench) -> None:
     assert applied.run("report", "spec.yaml").returncode == 0
 
 
+@pytest.mark.long
 def test_a_vanished_interpreter_is_named_as_the_reason(applied: Bench) -> None:
     python = applied.own / "envs/spec.local/bin/python"
     python.unlink()

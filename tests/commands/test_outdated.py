@@ -123,6 +123,7 @@ def test_a_release_that_is_gone_ends_with_1(locked: Bench, tmp_path: Path) -> No
     assert rows(document, "withdrawn") == [("lead 1.0.0", "the index has no version 1.0.0")]
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("body", [b"no JSON", b'{"results": []}', b'{"results": [{"vulns": [1]}]}'])
 def test_an_answer_of_another_form_is_not_nothing(locked: Bench, body: bytes) -> None:
     with osv({}, [], body) as url:

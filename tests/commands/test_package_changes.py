@@ -75,6 +75,7 @@ def test_a_removed_package_takes_what_only_it_needed(aged: Bench) -> None:
     assert versions(aged) == {"led": "1.0", "fresh": "1.0"}
 
 
+@pytest.mark.long(after=5)
 @pytest.mark.parametrize(
     ("words", "expected"),
     [

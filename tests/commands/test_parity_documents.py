@@ -25,6 +25,7 @@ def write(bench: Bench, pair: Pair) -> None:
     (bench.folder / "colab.json").write_bytes(pair.b)
 
 
+@pytest.mark.long
 def test_the_result_is_that_of_diff_for_every_pair() -> None:
     for pair in PAIRS.values():
         for first, second in ((pair.a, pair.b), (pair.b, pair.a)):

@@ -145,6 +145,7 @@ def test_from_the_rendered_cell_through_a_runtime_and_home(bench: Bench, tmp_pat
     )
 
 
+@pytest.mark.long
 def test_on_top_of_a_runtime_packages_of_others_are_nobodys_business(
     bench: Bench, tmp_path: Path
 ) -> None:
@@ -167,6 +168,7 @@ def test_on_top_of_a_runtime_packages_of_others_are_nobodys_business(
     )
 
 
+@pytest.mark.long
 def test_hostile_words_in_a_report_reach_no_terminal_and_no_page(
     home: Home, genuine: bytes
 ) -> None:
@@ -318,6 +320,7 @@ def test_files_written_again_keep_the_verdict(home: Home, genuine: bytes) -> Non
     assert (home.bench.folder / "spec.colab.py").exists()
 
 
+@pytest.mark.long
 def test_all_targets_end_with_3_until_the_report_is_home(origin: Home, genuine: bytes) -> None:
     done = origin.bench.run("apply", "spec.yaml", "--all", "--yes", "--output-format", "json")
     assert done.returncode == 3, done.stderr

@@ -55,6 +55,7 @@ def test_a_local_target_that_fails_does_not_stop_the_other(bench: Bench) -> None
     )
 
 
+@pytest.mark.long
 def test_verify_goes_on_after_a_target_that_is_not_there(bench: Bench) -> None:
     bench.spec(small_spec("alpha", extra=BOTH))
     one_alone = bench.run("apply", "spec.yaml", "--target", "two", "--yes")
@@ -119,6 +120,7 @@ REFUSED = [
 """A target that cannot be planned, the exit code of its refusal, and what is said of it."""
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize(("target", "code", "words"), REFUSED)
 def test_plan_shows_the_others_where_one_target_is_refused(
     bench: Bench, target: str, code: int, words: str
@@ -153,6 +155,7 @@ def _damage(path: Path, key: str) -> None:
     path.write_text(dumps(state))
 
 
+@pytest.mark.long
 def test_a_damaged_record_of_one_target_does_not_hide_the_other(applied: Bench) -> None:
     applied.spec(
         small_spec("alpha", extra="targets:\n  local: {kind: local}\n  two: {kind: local}\n")

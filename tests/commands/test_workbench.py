@@ -408,6 +408,7 @@ class Fast:
         return PollingClock(now=lambda: self.time, sleep=self.sleep, wall_time=lambda: self.time)
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize(
     ("wish", "left"),
     [("stop", "is stopped"), ("keep", "keeps running, in the sandbox"), ("delete", "is deleted")],

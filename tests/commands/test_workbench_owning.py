@@ -118,6 +118,7 @@ def test_destroy_after_a_run_cut_short_leaves_what_another_state_made_meanwhile(
         assert other.verbs() == [Operation.KEEP]
 
 
+@pytest.mark.long
 def test_destroy_leaves_one_that_was_taken_over(bench: Bench) -> None:
     with at(bench, Device()) as place:
         place.apply()
@@ -275,6 +276,7 @@ def test_a_change_that_is_cut_short_at_any_step_goes_on(
         assert (len(device.boots), place.verbs()) == (2, [Operation.KEEP])
 
 
+@pytest.mark.long
 def test_a_replacement_that_fails_says_what_is_gone_and_the_next_plan_knows(bench: Bench) -> None:
     with at(bench, Device()) as place:
         place.apply()

@@ -62,6 +62,7 @@ def test_a_sandbox_that_is_up_already_is_used_and_boots_the_device(bench: Bench)
         assert bench.run("destroy", "spec.yaml", "--sandbox", "--yes").returncode == 0
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize(
     ("ending", "code", "word"),
     [(signal.SIGTERM, 143, "terminated"), (signal.SIGINT, 130, "interrupted")],

@@ -89,6 +89,7 @@ def life(project: Project) -> Iterator[Life]:
     registry_in_use.reset(token)
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("effect", [CreateMachine, FetchReport])
 def test_an_apply_that_was_killed_is_continued(life: Life, effect: type, after: bool) -> None:

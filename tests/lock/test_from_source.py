@@ -326,6 +326,7 @@ def test_a_source_comes_from_the_index_that_its_package_is_bound_to(bench: Bench
     assert lock.indexes == {"private": "https://packages.example.com/simple"}
 
 
+@pytest.mark.long
 def test_a_changed_spec_keeps_the_source_that_still_fits(bench: Bench) -> None:
     put(bench, sdist(bench, "1.0"))
     old = locked(bench, spec(KERN))
@@ -574,6 +575,7 @@ def test_a_secret_in_an_address_is_not_shown(bench: Bench) -> None:
     assert "secret" not in caught.value.why
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize(("no_proxy", "by_proxy"), [("", True), ("127.0.0.1", False)])
 def test_the_proxy_of_uv_is_taken(
     bench: Bench, content: Path, no_proxy: str, by_proxy: bool

@@ -79,6 +79,7 @@ def versions(lock: Lock) -> dict[str, str]:
 CEILING = window("2.0", "<2.0")
 
 
+@pytest.mark.long(after=6)
 @pytest.mark.parametrize(
     ("windows", "packages", "expected", "bounds"),
     [
@@ -133,6 +134,7 @@ def test_a_new_window_does_not_make_a_lock_stale(bench: Bench, tmp_path: Path) -
     assert find_disagreements(lock, spec_of("delta", "epsilon"), facts_with(CEILING)) == ()
 
 
+@pytest.mark.long
 def test_at_most_twenty_bounds_are_tried(bench: Bench, tmp_path: Path) -> None:
     windows = [
         window("2.0", "<2.0")._replace(id=f"w{number}", specifier=f"<1.{number}")

@@ -46,6 +46,7 @@ def test_the_code_in_a_library(
     assert compiled_code(content) == code
 
 
+@pytest.mark.long
 def test_plugins_are_read_by_ranges_and_written(tmp_path: Path) -> None:
     tables = tmp_path / "tables"
     shutil.copytree(TABLES, tables)

@@ -13,6 +13,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from remaking.running import TABLES, rows_of
 from remaking.sheets import rewritten, sheet
 from tests.facts.test_model_shapes import CONFIGS
@@ -63,6 +65,7 @@ def run(tables: Path, address: str, *words: str) -> subprocess.CompletedProcess[
     )
 
 
+@pytest.mark.long
 def test_rows_are_read_anew_and_what_cannot_be_read_is_named(tmp_path: Path) -> None:
     tables = tmp_path / "tables"
     (tables / "parts").mkdir(parents=True)

@@ -39,6 +39,7 @@ def test_what_a_wheel_is_compiled_for(source: str, read: dict[str, str]) -> None
     assert remake_tensorflow.compiled_for(source) == read
 
 
+@pytest.mark.long
 def test_releases_are_read_by_ranges_and_written(tmp_path: Path) -> None:
     tables = tmp_path / "tables"
     shutil.copytree(TABLES, tables)

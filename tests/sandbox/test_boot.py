@@ -446,6 +446,7 @@ class Gone(Store):
         return None
 
 
+@pytest.mark.long
 def test_a_stop_in_the_middle_leaves_no_process_and_the_next_boot_finishes(
     booter: NamespaceBooter, cloud: Cloud
 ) -> None:

@@ -152,6 +152,7 @@ def test_a_cancelled_job_leaves_no_process(jobs: CustomJobs, tmp_path: Path) -> 
     assert running(str(note)) == []
 
 
+@pytest.mark.long
 def test_a_timeout_ends_the_job(jobs: CustomJobs) -> None:
     job = body("import time; time.sleep(60)")
     job["jobSpec"]["scheduling"]["timeout"] = "1s"
@@ -303,6 +304,7 @@ else:
 """
 
 
+@pytest.mark.long
 def test_a_silent_host_is_not_seen_to_end(tmp_path: Path) -> None:
     require_hosts(tmp_path)
     with clients(tmp_path / "sandbox", "silent-host:workerpool1-0") as sandbox:

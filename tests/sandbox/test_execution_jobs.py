@@ -135,6 +135,7 @@ def test_a_notebook_that_fails(
     assert words in job["status"]["message"]
 
 
+@pytest.mark.long
 def test_deleting_ends_the_machine(jobs: Jobs, tmp_path: Path) -> None:
     mark = tmp_path / "pid"
     program = f"import os, time; open({str(mark)!r}, 'w').write(str(os.getpid())); time.sleep(600)"
@@ -182,6 +183,7 @@ def test_a_job_that_the_service_would_refuse(
     assert jobs.jobs.list(parent=REGION).execute() == {}
 
 
+@pytest.mark.long
 def test_a_job_on_the_image_of_an_instance(jobs: Jobs) -> None:
     own = {**ENVIRONMENT, "shieldedInstanceConfig": SHIELD}
     program = "import os\nassert os.environ['VERTEX_PRODUCT'] == 'WORKBENCH_INSTANCE'"
@@ -192,6 +194,7 @@ def test_a_job_on_the_image_of_an_instance(jobs: Jobs) -> None:
     assert (job["kernelName"], "workbenchRuntime" in job) == ("python3", False)
 
 
+@pytest.mark.long
 def test_a_machine_of_colab_without_a_template(jobs: Jobs) -> None:
     program = "import os\nassert os.environ['VERTEX_PRODUCT'] == 'COLAB_ENTERPRISE'"
     jobs.start(program, **{**ON_AN_IMAGE, "workbenchRuntime": None})

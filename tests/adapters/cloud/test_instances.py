@@ -263,6 +263,7 @@ def test_a_creation_that_was_cut_short_is_waited_for(begin: Begin) -> None:
     )
 
 
+@pytest.mark.long(after=1)
 def test_a_creation_that_was_cut_short_and_fails_leaves_no_shell(begin: Begin) -> None:
     cloud = begin(
         "stockout:us-central1-a",

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from tests.agent.notebook.bench import Runtime
 from tests.rig import make_index, make_wheel
 
@@ -117,6 +119,7 @@ def test_a_kernel_that_would_not_come_up_gets_its_packages_back_and_is_never_res
     )
 
 
+@pytest.mark.long
 def test_a_kernel_that_someone_else_broke_later_is_not_ours_to_roll_back(runtime: Runtime) -> None:
     runtime.in_kernel()
     folder = runtime.lay_out(runtime.document("gamma==2.0"))

@@ -60,6 +60,7 @@ def test_lines_come_as_they_are_said() -> None:
     assert (answer.code, answer.stderr) == (0, "three\n")
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("how", ["ask", "follow"])
 def test_the_time_limit_ends_the_whole_group(tmp_path: Path, how: str) -> None:
     argv, began = ["sh", "-c", GRANDCHILD.format(file=tmp_path / "pid")], time.monotonic()

@@ -97,6 +97,7 @@ def test_a_bogus_hash_of_what_is_there_already_is_never_called_checked(runtime: 
     assert runtime.status["counts"] == {"hash-checked": 0, "preinstalled": 1, "reinstalled": 0}
 
 
+@pytest.mark.long
 def test_a_file_that_was_changed_is_put_right_and_told(runtime: Runtime) -> None:
     runtime.bring("alpha==1.0", "beta==1.0")
     (runtime.packages / "beta/__init__.py").write_text("__version__ = '1.0'\nimport os  # added\n")
@@ -164,6 +165,7 @@ def test_pip_says_so_too_where_another_installer_owns_the_interpreter(runtime: R
     assert (runtime.packages / "alpha").is_dir()
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize("member", ["document.json", "probe.pyz", "installer.pyz", "cell.pyz"])
 def test_files_that_were_edited_or_cut_are_refused(runtime: Runtime, member: str) -> None:
     folder = runtime.lay_out(runtime.document("alpha==1.0"))
@@ -196,6 +198,7 @@ def test_a_place_that_cannot_be_written_is_named(runtime: Runtime) -> None:
     assert "failed to read or write a file" in done.stderr
 
 
+@pytest.mark.long
 def test_two_notebooks_of_one_runtime_take_turns(runtime: Runtime) -> None:
     folder = runtime.lay_out(runtime.document("alpha==1.0"))
     hold = (

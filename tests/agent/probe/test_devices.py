@@ -393,6 +393,7 @@ def test_from_a_folder_a_rank_is_started_as_a_module() -> None:
     ]
 
 
+@pytest.mark.long
 def test_a_flag_that_a_variable_sets_is_told(verify: Verify) -> None:  # noqa: F811
     _, report = verify("T06", environ={"TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": "1"})
     found = checks(report)["T06"]

@@ -108,6 +108,7 @@ def test_an_environment_that_was_edited_fails(
     assert says in message
 
 
+@pytest.mark.long
 def test_without_a_note_an_edit_that_keeps_the_size_is_seen_by_the_deep_tier_alone(
     environment: Environment,
 ) -> None:
@@ -206,6 +207,7 @@ def test_a_note_that_says_nothing_of_files_is_no_note(found: Any) -> None:
     assert InstallNote.from_install_result(found, "alpha") == InstallNote()
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("text", [None, "", "alpha/__init__.py,,\n"])
 def test_without_a_list_of_files_it_is_unverified_and_never_green(
     environment: Environment, text: str | None
@@ -258,6 +260,7 @@ def test_a_wheel_whose_record_never_fitted_is_a_warning(environment: Environment
     )
 
 
+@pytest.mark.long
 def test_a_file_that_conda_made_anew_is_none_that_was_changed(environment: Environment) -> None:
     site, note = site_of(environment), environment.root / "installed.json"
     (site / "alpha/__init__.py").write_text(CODE + "# longer\n")
@@ -295,6 +298,7 @@ def test_a_file_that_conda_made_anew_is_none_that_was_changed(environment: Envir
     ), "what is not locked by name is looked at too"
 
 
+@pytest.mark.long
 def test_a_file_that_two_packages_bring_is_the_one_of_either(environment: Environment) -> None:
     site = site_of(environment)
     (site / "README.md").write_text("of beta\n")

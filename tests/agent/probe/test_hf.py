@@ -226,6 +226,7 @@ def test_another_torch_than_the_locked_one_fails(verify: Verify, inventory: dict
     assert report["packages"]["differences"][0]["name"] == "torch"
 
 
+@pytest.mark.long
 def test_another_flavour_than_the_locked_one_fails(
     verify: Verify, inventory: dict[str, Any]
 ) -> None:
@@ -234,6 +235,7 @@ def test_another_flavour_than_the_locked_one_fails(
     assert "but cu130 is locked" in checks(report)["T01"]["message"]
 
 
+@pytest.mark.long
 def test_a_declared_gpu_that_is_not_there_fails(verify: Verify) -> None:
     code, report = verify("T02", "T03", gpu={"type": "L4", "count": 1})
     assert code == 1

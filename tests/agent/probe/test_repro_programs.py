@@ -49,6 +49,7 @@ def failed(
 # The place
 
 
+@pytest.mark.long
 def test_a_variable_that_keeps_the_hub_away(environment: Environment) -> None:
     environment.add("transformers")
     there = {"HF_HUB_OFFLINE": "1"}
@@ -58,6 +59,7 @@ def test_a_variable_that_keeps_the_hub_away(environment: Environment) -> None:
     assert ends(environment, program, {"HF_HUB_OFFLINE": "0"})[0] == 0
 
 
+@pytest.mark.long
 def test_a_secret_that_is_not_there(environment: Environment) -> None:
     program = found(environment, "Y01", secrets=["HF_TOKEN"], tier="inventory")
 
@@ -94,6 +96,7 @@ def test_another_kind_of_place(environment: Environment) -> None:
     assert ends(environment, program, {"COLAB_RELEASE_TAG": "release-colab_1"})[0] == 0
 
 
+@pytest.mark.long
 def test_a_clock_that_is_behind(environment: Environment) -> None:
     note = environment.root / "pyvenv.cfg"
     os.utime(note, (time.time() + 5000, time.time() + 5000))
@@ -175,6 +178,7 @@ def script(folder: Path, name: str, body: str) -> str:
     return f"{folder}:/usr/bin:/bin"
 
 
+@pytest.mark.long
 def test_what_nvidias_diagnosis_says(environment: Environment, tmp_path: Path) -> None:
     answer = {
         "DCGM Diagnostic": {

@@ -174,6 +174,7 @@ def test_what_nvidia_smi_tells_is_shown_alike(environment: Environment, tmp_path
     assert found["message"].endswith("NVIDIA L4; CUDA_VISIBLE_DEVICES exposes 1 of 2 GPUs")
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize(
     ("variable", "during"), [("GPU-222", []), ("GPU-111", ["hardware thermal slowdown"])]
 )

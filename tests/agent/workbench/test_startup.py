@@ -157,6 +157,7 @@ def test_the_program_gets_no_variables_that_lie_about(cloud: Cloud, tmp_path: Pa
     assert variables["UV_NO_PROGRESS"] == "1"
 
 
+@pytest.mark.long
 def test_a_run_that_failed_is_tried_again_and_one_that_is_done_is_not(
     cloud: Cloud, tmp_path: Path
 ) -> None:
