@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from provision.facts import load_facts
+from provision.facts.host_usage import checkpoint_disk_usage
 from provision.facts.memory import Workload, checkpoint_bytes, estimate_memory, find_savings
 
 FACTS = load_facts()
@@ -217,3 +218,13 @@ def test_checkpoints() -> None:
     assert checkpoint_bytes(SHAPE, FACTS) == 12 * SHAPE.parameters
     assert checkpoint_bytes(SHAPE._replace(method="lora", trainable=1000), FACTS) == 12_000
     assert checkpoint_bytes(SHAPE._replace(optimizer="no_such_optimizer"), FACTS) is None
+
+
+def test_the_disk_holds_the_download_and_one_checkpoint_more_than_the_limit() -> None:
+    usage = checkpoint_disk_usage(SHAPE, {"save_total_limit": 2}, FACTS)
+    assert usage is not None
+    assert usage.downloaded == 2 * SHAPE.parameters
+    assert (usage.kept, usage.each) == (3, 12 * SHAPE.parameters)
+    assert usage.total == 2 * SHAPE.parameters + 3 * 12 * SHAPE.parameters
+    assert usage.weights_only == 4 * SHAPE.parameters
+    assert checkpoint_disk_usage(SHAPE, {"save_strategy": "no"}, FACTS) is None
