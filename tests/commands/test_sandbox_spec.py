@@ -42,3 +42,14 @@ def test_other_precisions_are_verified_as_declared(bench: Bench, gpu: str, preci
     assert loaded.spec.training.precision.value == precision
     assert loaded.sandbox_sources is not None
     assert not any("precision" in text for text in loaded.sandbox_sources.simulated)
+
+
+def test_targets_that_are_not_emulated_are_named(bench: Bench) -> None:
+    text = SPEC.format(gpu="none", precision="fp32") + "  laptop: {kind: local}\n"
+    bench.spec(text)
+
+    done = bench.run("status", "spec.yaml", "--sandbox")
+
+    assert "only targets on Google Cloud are emulated; left out: laptop" in done.stderr
+    assert "team" in done.stdout
+    assert "laptop" not in done.stdout

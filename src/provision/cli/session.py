@@ -158,6 +158,10 @@ def load_session_spec(
     from provision.commands.shared.sandbox_spec import build_sandbox_spec
 
     substitute = build_sandbox_spec(loaded, system)
+    if omitted := sorted(loaded.spec.targets.keys() - substitute.spec.targets.keys()):
+        console.print_note(
+            f"SANDBOX: only targets on Google Cloud are emulated; left out: {', '.join(omitted)}"
+        )
     declared = substitute.declared
     if (
         _WRONG_GPU_FAULT in faults
