@@ -142,13 +142,11 @@ def _build_variables(
 ) -> dict[str, str]:
     """Return the variables of the program: the container's, and those of the spec."""
     left_out = {"PROVISION_RUN", *(_OF_TORCHRUN if request.processes else ())}
-    prefix = environment.prefix
     return {
         **{name: value for name, value in os.environ.items() if name not in left_out},
         **environment.variables,
         **secrets,
-        "PATH": f"{prefix / 'bin'}:{os.environ.get('PATH', '/usr/bin:/bin')}",
-        "VIRTUAL_ENV": str(prefix),
+        **environment.activation,
         # Output of a pipe would arrive in blocks only.
         "PYTHONUNBUFFERED": "1",
     }

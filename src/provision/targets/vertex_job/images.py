@@ -20,8 +20,9 @@ def refuse_image(context: TargetContext, image: ImageDescription) -> Iterator[Re
     """Yield why the machines of a job cannot run an image; nothing for an unknown one."""
     if image.unknown:
         return
-    route, name = ("targets", context.target, "image"), get_job_target(context).image
-    python = _read_minor(image.python)
+    target, locked = get_job_target(context), context.lock.python
+    route, name, python = ("targets", context.target, "image"), target.image, image.python
+    minor = _read_minor(python)
     if not image.platforms:
         yield Refusal(route, f"the registry does not have the image {name}", _INSPECT)
     elif PLATFORM not in image.platforms:
@@ -30,11 +31,17 @@ def refuse_image(context: TargetContext, image: ImageDescription) -> Iterator[Re
             f"the image {name} is for {', '.join(image.platforms)}; jobs run on {PLATFORM}",
             f"build it for {PLATFORM}: `docker buildx build --platform {PLATFORM}`",
         )
-    elif python is not None and python < _OLDEST:
+    elif minor is not None and minor < _OLDEST:
         yield Refusal(
             route,
-            f"the image {name} has Python {image.python}; jobs need Python 3.10 or newer",
+            f"the image {name} has Python {python}; jobs need Python 3.10 or newer",
             f"use an image with a newer Python; {_INSPECT}",
+        )
+    elif minor is not None and target.environment == "baked" and "{}.{}".format(*minor) != locked:
+        yield Refusal(
+            route,
+            f"the image {name} has Python {python}, the environment is locked for {locked}",
+            f"build the image with Python {locked}, or set `environment: install`",
         )
 
 

@@ -96,4 +96,5 @@ def compute_declared_digest(context: TargetContext) -> str:
     card = find_card(context, facts)
     machine_type, _ = _choose_machine(context, card, facts)
     job_spec = build_job_spec(context, build_machine(context, machine_type, card))
-    return digest_of([json.dumps(job_spec, sort_keys=True), context.environment.digest])
+    is_baked = get_job_target(context).environment == "baked"
+    return digest_of([json.dumps(job_spec, sort_keys=True), context.environment.digest, is_baked])

@@ -141,8 +141,11 @@ def _notes(context: TargetContext, observed: JobObservation) -> Iterator[str]:
         yield f"no job in {region}: {problem}"
     for region, bucket in observed.buckets.items():
         yield from note_distant_bucket(bucket, region)
+    if target.environment == "baked":
+        yield "nothing is installed: the packages of the image are compared with the lock"
     if target.replicas > 1:
-        yield "all machines install the environment, meet, and are verified together"
+        setup = "install the environment, " if target.environment == "install" else ""
+        yield f"all machines {setup}meet, and are verified together"
 
 
 def _is_own(folder: str) -> bool:
