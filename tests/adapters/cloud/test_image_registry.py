@@ -198,6 +198,11 @@ def test_a_manifest_that_is_no_image(document: Any, why: str) -> None:
             "refers to an address without TLS",
         ),
         ((Reply(307, headers={"Location": "/again"}),), "redirects too often"),
+        ((Reply(307, headers={"Location": "http://[::1"}),), "cannot be reached: Invalid IPv6 URL"),
+        (
+            (Reply(401, headers={"WWW-Authenticate": 'Bearer realm="http://[::1"'}),),
+            "refers to an invalid address",
+        ),
         ((Reply(drop=True),), "cannot be reached: "),
         ((Reply(), Reply(body=b"x" * (4 * 2**20 + 1))), "sent more than 4 MiB"),
     ],
@@ -222,6 +227,13 @@ def test_a_registry_that_is_not_there() -> None:
         port = free.getsockname()[1]
     unknown = read_image(HUB, f"http://127.0.0.1:{port}", None, None).unknown
     assert f"{DOCKER_HUB} cannot be reached" in unknown
+
+
+def test_texts_of_a_registry_are_harmless_and_short() -> None:
+    image, manifest, config = make_image("amd\x1b[31m" + 99 * "x", "PYTHON_VERSION=\x1b" + 99 * "9")
+    with answering(manifest, manifest, config) as (address, _):
+        found = read_image(image, address, None, None)
+    assert all(text.isprintable() and len(text) == 50 for text in (*found.platforms, found.python))
 
 
 def test_platforms_without_ours() -> None:

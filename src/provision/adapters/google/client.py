@@ -221,7 +221,7 @@ class GoogleClient:
     def image(self, image: str) -> ImageDescription:
         """See CloudReader; each image is looked up once."""
         if image not in self._described:
-            self._described[image] = self._look_up_image(image)
+            self._described[image] = self.look_up_image(image)
         return self._described[image]
 
     def accelerator_types(self, project: str, zone: str) -> tuple[Mapping[str, Any], ...] | None:
@@ -233,7 +233,8 @@ class GoogleClient:
             return None
         return tuple(item for page in pages for item in page.get("items", ()))
 
-    def _look_up_image(self, image: str) -> ImageDescription:
+    def look_up_image(self, image: str) -> ImageDescription:
+        """Return the description of an image from its registry."""
         from provision.adapters.google.image_registry import find_registry, read_image
         from provision.effects.google import ImageDescription
 

@@ -47,6 +47,7 @@ _CALL_S = 15.0
 _MAX_BYTES = 4 * 2**20
 """Size of a manifest that every registry accepts (OCI distribution specification)."""
 _MAX_REDIRECTS = 5
+_LONGEST = 50
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _REPOSITORY = re.compile(r"[a-z0-9]+([._-]+[a-z0-9]+)*(/[a-z0-9]+([._-]+[a-z0-9]+)*)*")
 _ARTIFACT_REGISTRY = re.compile(r"[a-z0-9-]+-docker\.pkg\.dev")
@@ -113,7 +114,8 @@ def read_image(
         config = registry.read_json("blobs", str(manifest["config"]["digest"]))
         variables = (config.get("config") or {}).get("Env") or ()
         named = dict(str(variable).partition("=")[::2] for variable in variables)
-        return ImageDescription((_name_platform(config),), named.get("PYTHON_VERSION", ""))
+        python = escape_control(named.get("PYTHON_VERSION", ""))[:_LONGEST]
+        return ImageDescription((_name_platform(config),), python)
     except RegistryUnavailable as error:
         return ImageDescription(unknown=f"{image.host} {error}")
     except (KeyError, TypeError, AttributeError):
@@ -122,7 +124,7 @@ def read_image(
 
 def _name_platform(document: Mapping[str, Any]) -> str:
     """Return os/architecture of a config, or of an entry of an index (OCI image specification)."""
-    return f"{document['os']}/{document['architecture']}"
+    return escape_control(f"{document['os']}/{document['architecture']}")[:_LONGEST]
 
 
 @dataclass
@@ -223,7 +225,7 @@ class _Registry:
                     ) as response:
                         status = str(response.status_code)
                         content = _read_bounded(response)
-                except requests.RequestException as error:
+                except (requests.RequestException, ValueError) as error:  # a malformed Location
                     text = redact(escape_control(str(error)))[:200]
                     raise RegistryUnavailable(f"cannot be reached: {text}") from None
                 finally:
@@ -231,15 +233,19 @@ class _Registry:
                     log.info("%s %s: %s in %.2f s", method, shown, status, monotonic() - start)
                 if not response.is_redirect:
                     return response, content
-                target, query = urljoin(url, response.headers["Location"]), None
-                if urlsplit(target).netloc != urlsplit(url).netloc:
+                moved, query = urljoin(url, response.headers["Location"]), None
+                if urlsplit(moved).netloc != urlsplit(url).netloc:
                     headers = {key: headers[key] for key in headers if key != "Authorization"}
-                url = target
+                url = moved
         raise RegistryUnavailable("redirects too often")
 
     def _require_safe(self, url: str) -> None:
-        own, scheme = urlsplit(self.address), urlsplit(url).scheme
-        if scheme != own.scheme or (scheme == "http" and urlsplit(url).hostname != own.hostname):
+        own = urlsplit(self.address)
+        try:
+            scheme, host = urlsplit(url).scheme, urlsplit(url).hostname
+        except ValueError:
+            raise RegistryUnavailable("refers to an invalid address") from None
+        if scheme != own.scheme or (scheme == "http" and host != own.hostname):
             raise RegistryUnavailable("refers to an address without TLS")
 
     def _read_cached(self, digest: str) -> bytes | None:

@@ -87,9 +87,9 @@ class SharedGoogleClient(GoogleClient):
             ("job quotas", project), lambda: GoogleClient.job_quotas(self, project)
         )
 
-    def image(self, image: str) -> ImageDescription:
-        """See CloudReader."""
-        return self._calls.read(("image", image), lambda: GoogleClient.image(self, image))
+    def look_up_image(self, image: str) -> ImageDescription:
+        """See GoogleClient."""
+        return self._calls.read(("image", image), lambda: GoogleClient.look_up_image(self, image))
 
     def accelerator_types(self, project: str, zone: str) -> tuple[Mapping[str, Any], ...] | None:
         """See CloudReader."""
