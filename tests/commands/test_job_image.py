@@ -154,6 +154,7 @@ def test_a_baked_image_with_another_python_is_refused(bench: Bench) -> None:
 
 def test_a_python_of_emulated_images_that_is_none(bench: Bench, tmp_path: Path) -> None:
     bench.spec(OWN)
-    done = bench.run(*APPLY, PROVISION_SANDBOX_IMAGE_PYTHON=str(tmp_path / "none"))
-    assert done.returncode == 3, done.stderr
-    assert "PROVISION_SANDBOX_IMAGE_PYTHON does not name a program" in done.stderr
+    for path in (tmp_path / "none", tmp_path):
+        done = bench.run(*APPLY, PROVISION_SANDBOX_IMAGE_PYTHON=str(path))
+        assert done.returncode == 3, done.stderr
+        assert "PROVISION_SANDBOX_IMAGE_PYTHON does not name a program" in done.stderr

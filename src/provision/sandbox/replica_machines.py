@@ -211,7 +211,7 @@ def _find_python() -> str:
     named = os.environ.get(IMAGE_PYTHON)
     if not named:
         return str(getattr(sys, "_base_executable", sys.executable))
-    if not os.access(named, os.X_OK):
+    if not Path(named).is_file() or not os.access(named, os.X_OK):
         raise OSError(f"{IMAGE_PYTHON} does not name a program: {named}")
     return str(Path(named).absolute())
 
