@@ -120,7 +120,7 @@ VertexJobTarget:
   {kind: vertex-job, project: my-project, regions: [us-central1, europe-west4],
   bucket: {us-central1: "gs://my-us/provision", europe-west4: "gs://my-eu/provision"},
   image: "python@sha256:0000000000000000000000000000000000000000000000000000000000000000",
-  replicas: 2, restarts: 3, machine_type: g2-standard-8, capacity: spot, boot_disk: {size: 200GiB},
+  environment: install, replicas: 2, restarts: 3, machine_type: g2-standard-8, capacity: spot, boot_disk: {size: 200GiB},
   max_duration: 45m, service_account: trainer@my-project.iam.gserviceaccount.com,
   network: projects/123456789/global/networks/my-network,
   gpu: L4, cuda: "12.8", paths: {data: /gcs/my-bucket/data}, requires: {ram: 8GiB},

@@ -7,7 +7,14 @@ import time
 from pathlib import Path
 
 from provision.adapters.files import user_cache_folder
-from provision.adapters.user_cache import CODE_DIGESTS, REPOSITORIES, WHEELS, mark_used, prune_cache
+from provision.adapters.user_cache import (
+    CODE_DIGESTS,
+    IMAGES,
+    REPOSITORIES,
+    WHEELS,
+    mark_used,
+    prune_cache,
+)
 
 
 def test_entries_that_are_unused_for_30_days_are_removed(tmp_path: Path) -> None:
@@ -17,6 +24,7 @@ def test_entries_that_are_unused_for_30_days_are_removed(tmp_path: Path) -> None
         f"{REPOSITORIES}/used",
         f"{WHEELS}/old",
         f"{CODE_DIGESTS}/old",
+        f"{IMAGES}/old",
         "conda/old",
     ):
         folder = cache / name

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import json
+import os
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from provision.agent.job.cli import JobMachine, find_driver_paths
 from provision.agent.job.cluster import ClusterError, ClusterPlace, read_place
 from provision.agent.job.document import ProgramRequest
 from provision.agent.job.meeting import Meeting
-from provision.agent.job.program import ProgramEnd, build_command
+from provision.agent.job.program import ProgramEnd, build_command, build_variables
 from provision.agent.job.program_output import OutputSender
 from provision.agent.workbench.cloud import ServiceCallFailed
-from provision.agent.workbench.instance import PhaseFailed
+from provision.agent.workbench.document import parse_document
+from provision.agent.workbench.environment import Environment
+from provision.agent.workbench.instance import PhaseFailed, UserAccount
 from provision.agent.workbench.status import SecretRedactor
+from tests.agent.workbench.bench import Cloud
 
 CLUSTER = {
     "workerpool0": ["127.0.0.1:2222"],
@@ -166,6 +172,27 @@ def test_the_clock_is_compared_with_that_of_the_bucket() -> None:
 
 def program(*argv: str, processes: int = 0) -> ProgramRequest:
     return ProgramRequest(argv, processes, 3, {})
+
+
+def test_programs_find_the_driver_of_the_host(tmp_path: Path) -> None:
+    """A plain image has the driver's folder on no search path."""
+    driver = tmp_path / "nvidia"
+    (driver / "lib64").mkdir(parents=True)
+    environ = {"PATH": "/usr/bin:/bin", "LD_LIBRARY_PATH": "/own", "PROVISION_RUN": "{}"}
+    paths = find_driver_paths(environ, str(driver))
+    user = UserAccount("root", os.getuid(), os.getgid(), tmp_path)
+    machine = JobMachine(user, tmp_path, SecretRedactor(), {**environ, **paths}, paths)
+    (tmp_path / "cloud").mkdir()
+    with Cloud(tmp_path / "cloud") as cloud:
+        environment = Environment(parse_document(cloud.document("nonce-0001", "alpha")), machine)
+    found = build_variables(program("python", "train.py"), environment, {})
+    assert found["LD_LIBRARY_PATH"] == f"{driver}/lib64:/own"
+    assert found["PATH"] == f"{environment.prefix}/bin:/usr/bin:/bin:{driver}/bin"
+    assert "PROVISION_RUN" not in found
+    shown = machine.run(["env"], 60, variables=environment.activation).stdout.splitlines()
+    assert f"LD_LIBRARY_PATH={found['LD_LIBRARY_PATH']}" in shown
+    assert f"PATH={found['PATH']}" in shown
+    assert find_driver_paths(environ, str(tmp_path / "none")) == {}
 
 
 def test_torchrun_meets_at_the_chief_and_other_programs_start_as_they_are() -> None:

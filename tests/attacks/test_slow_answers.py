@@ -212,9 +212,7 @@ def test_a_service_over_grpc() -> None:
         root = f"http://{server}"
         policy = RetryPolicy(call_timeout_s=SHORT_S, retry_limit_s=0.0)
         rest = RestClient(AnonymousCredentials(), policy, loopback=True)
-        over = GrpcNotebooks(
-            rest, Endpoints(root, server, root, root, root, root, root, server), policy
-        )
+        over = GrpcNotebooks(rest, Endpoints(root, server, *[root] * 6, server), policy)
         ended(lambda: over.get("projects/p/locations/us-central1-a/instances/i"), CloudError)
 
 

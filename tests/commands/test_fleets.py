@@ -120,6 +120,10 @@ def test_a_fleet_is_listed_made_in_part_finished_and_removed(bench: Bench) -> No
         (bench.folder / "specs/c.yaml").unlink()
         refused = bench.run("destroy", "specs", "--sandbox")
         assert (refused.returncode, "c/wb: instance provision-c-wb-" in refused.stderr) == (2, True)
+        declined = bench.run("destroy", "specs", "--all", "--sandbox")
+        price = "$0.19 per hour in us-central1"
+        assert declined.returncode == 2, declined.stderr
+        assert f"  a/wb  {price}\n  b/wb  {price}\nCost while they run: $0.38" in declined.stderr
         gone = run(bench, "destroy", "specs", "--all", "--yes")
         assert len([title for title in gone["removed"] if title.startswith("instance")]) == 3
         assert instances(running) == {}

@@ -232,7 +232,7 @@ def test_a_start_that_is_killed_at_any_call_leaves_one_job_that_is_known(
             again = run_killed(bench, log, 0, *start)
             assert again.returncode in (0, 2), (about, again.stderr)
             if again.returncode:
-                assert "is running already" in again.stderr, about
+                assert "is already running" in again.stderr, about
             assert states(sandbox.store) == ["JOB_STATE_PENDING"], (about, again.stderr)
 
 

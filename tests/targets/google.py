@@ -83,6 +83,9 @@ class FakeCloud:
     def job_quotas(self, project: str) -> Mapping[str, Mapping[str, int]] | None:
         return None
 
+    def image(self, image: str) -> effects.ImageDescription:
+        return effects.ImageDescription(unknown="it is not requested")
+
     def accelerator_types(self, project: str, zone: str) -> tuple[Mapping[str, Any], ...] | None:
         return self.cards
 

@@ -8,6 +8,9 @@ from importlib import import_module
 from threading import Lock
 from typing import TYPE_CHECKING
 
+from provision.adapters.files import user_cache_folder
+from provision.adapters.user_cache import IMAGES
+
 if TYPE_CHECKING:
     from provision.adapters.google.client import GoogleClient
     from provision.adapters.google.report_polling import PollingClock
@@ -52,11 +55,12 @@ class Services:
         from provision.adapters.google.endpoints import Endpoints
 
         endpoints = Endpoints.from_addresses(self._endpoints) if self._endpoints else None
+        images = user_cache_folder(self.environment) / IMAGES
         if not self._shared:
-            return GoogleClient(endpoints, self._retry_policy)
+            return GoogleClient(endpoints, self._retry_policy, images=images)
         from provision.adapters.google.shared_client import SharedGoogleClient
 
-        return SharedGoogleClient(endpoints, self._retry_policy)
+        return SharedGoogleClient(endpoints, self._retry_policy, images=images)
 
     @property
     def polling_clock(self) -> PollingClock:

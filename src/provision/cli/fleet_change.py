@@ -22,6 +22,7 @@ from provision.commands.fleets.destroy import (
     TargetRemoval,
     destroy_fleet,
     find_folder_removals,
+    find_prices,
 )
 from provision.commands.fleets.members import Fleet, list_targets
 from provision.commands.fleets.parallel_run import JobOutcome, JobState, ParallelResult, ParallelRun
@@ -30,7 +31,12 @@ from provision.commands.shared.report_store import VerificationResult
 from provision.commands.shared.target_plans import ErrorsByTarget, worst_exit_code
 from provision.errors import ProvisionError, UsageError
 from provision.spelling import pluralize
-from provision.views.fleet import OutcomeRow, count_outcomes, render_outcomes
+from provision.views.fleet import (
+    OutcomeRow,
+    count_outcomes,
+    render_outcomes,
+    render_removal_prices,
+)
 from provision.views.plan import render_actions
 
 if TYPE_CHECKING:
@@ -144,6 +150,8 @@ def destroy_targets(
         if not as_json or not yes:
             color, width = console.supports_color(sys.stderr), console.text_width(sys.stderr)
             console.print_stderr(render_actions(actions, color, width))
+            if prices := render_removal_prices(find_prices(removals, system)):
+                console.print_stderr(prices)
         question = f"Remove the resources of {pluralize(len(removals), 'target')}?"
         console.confirm(question, yes=yes, doing="destroy")
     with watch_fleet() as watcher:

@@ -122,6 +122,22 @@ class AwaitReport(GoogleEffect):
     verify_s: int
 
 
+@dataclass(frozen=True, slots=True)
+class ImageDescription:
+    """A container image as its registry describes it.
+
+    Attributes:
+        platforms: Its platforms, such as linux/amd64: only that one if the image has it. () if the
+            registry does not have the image.
+        python: Its variable PYTHON_VERSION; "" if there is none.
+        unknown: Why the registry did not describe it; "" if it did.
+    """
+
+    platforms: tuple[str, ...] = ()
+    python: str = ""
+    unknown: str = ""
+
+
 class CloudReader(Protocol):
     """Reads from Google Cloud without changing anything.
 
@@ -189,6 +205,12 @@ class CloudReader(Protocol):
 
         They are by metric, such as custom_model_training_cpus, and by region; "" is that of all
         other regions. -1 means unlimited. How much is used is not known.
+        """
+
+    def image(self, image: str) -> ImageDescription:
+        """Return the description of a container image in its registry; reads no layer.
+
+        A registry that cannot be reached, or refuses access, leaves it unknown.
         """
 
     def accelerator_types(self, project: str, zone: str) -> tuple[Mapping[str, Any], ...] | None:

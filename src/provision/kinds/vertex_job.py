@@ -112,6 +112,10 @@ class VertexJobTarget(TargetModel):
     """
     image: str
     """Container image by its digest (NAME@sha256:...), with python3 3.10 or newer."""
+    environment: Literal["install", "baked"] = "install"
+    """Source of the packages: the machines install the locked ones (install), or the python3 of the
+    image has them, and they are only checked (baked).
+    """
     replicas: int = Field(default=1, ge=1, le=MOST_REPLICAS)
     """Number of machines; `gpu.count` is the number of GPUs in each of them."""
     machine_type: str = "auto"

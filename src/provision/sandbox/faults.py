@@ -33,6 +33,7 @@ FAULT_KINDS: Final = {
     "no-training-quota": FaultKind(
         "the readable quotas of custom jobs in this region are 0", "REGION"
     ),
+    "no-image": FaultKind("the registry does not have the image of a custom job (404)"),
     "quota-global": FaultKind("creating fails anywhere: GPUS_ALL_REGIONS is exceeded"),
     "exists": FaultKind(
         "the name of a new instance belongs to someone else's instance (409 ALREADY_EXISTS)"

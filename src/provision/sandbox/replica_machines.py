@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import socket
@@ -42,6 +43,8 @@ if sys.argv[1] == "nsenter":  # it ends when the replica has: only the replica g
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 os.execvp(sys.argv[1], sys.argv[1:])
 """
+IMAGE_PYTHON = "PROVISION_SANDBOX_IMAGE_PYTHON"
+"""The variable that names the `python3` of emulated images."""
 _TRAINING_PORT = str(SERVICE_PORTS[1])
 _PROJECT_NUMBER = "123456789012"
 
@@ -185,20 +188,32 @@ class ReplicaMachines:
             shutil.rmtree(earlier, ignore_errors=True)
         self._folder.mkdir(parents=True, exist_ok=True)
         folder = Path(mkdtemp(prefix=prefix, dir=self._folder))
-        replicas = []
+        replicas, python = [], _find_python()
         for number, pool in enumerate(job.spec["workerPoolSpecs"]):
             for index in range(int(pool.get("replicaCount", 0))):
                 own = folder / f"workerpool{number}-{index}"
                 for part in ("root", "bin", "tmp"):
                     (own / part).mkdir(parents=True)
-                # The Python of the image: this machine's, without the packages of our environment.
-                python = own / "bin/python3"
-                base = getattr(sys, "_base_executable", sys.executable)
-                python.write_text(f'#!/bin/sh\nexec "{base}" "$@"\n', encoding="utf-8")
-                python.chmod(0o755)
+                program = own / "bin/python3"
+                program.write_text(f'#!/bin/sh\nexec {shlex.quote(python)} "$@"\n', "utf-8")
+                program.chmod(0o755)
                 _bring_uv(own)
                 replicas.append(_Replica(number, index, pool["containerSpec"], own))
         return replicas
+
+
+def _find_python() -> str:
+    """Return the Python of the image: this machine's, without the packages of our environment.
+
+    Raises:
+        OSError: the one that PROVISION_SANDBOX_IMAGE_PYTHON names is not a program.
+    """
+    named = os.environ.get(IMAGE_PYTHON)
+    if not named:
+        return str(getattr(sys, "_base_executable", sys.executable))
+    if not Path(named).is_file() or not os.access(named, os.X_OK):
+        raise OSError(f"{IMAGE_PYTHON} does not name a program: {named}")
+    return str(Path(named).absolute())
 
 
 def _inherit_variables() -> dict[str, str]:

@@ -36,7 +36,7 @@ class Sandbox(NamedTuple):
     """A running sandbox.
 
     The keys of `endpoints` are notebooks_rest, notebooks_grpc, compute, storage, secrets,
-    serviceusage, aiplatform, aiplatform_grpc and metadata. The REST ones are roots
+    serviceusage, registry, aiplatform, aiplatform_grpc and metadata. The REST ones are roots
     ("http://127.0.0.1:PORT"), to which a client adds /v2/..., /compute/v1/..., /storage/v1/...,
     /v1beta1/... or /v1/...; gRPC is HOST:PORT without TLS; metadata is "" because each device has
     its own server. `store` is None if another process runs the services, which `holder` names.
@@ -190,8 +190,9 @@ def _run_services(
 
 
 def _other_routes(store: Store, facts: Facts, faults: Faults) -> list[Route]:
-    """Return the routes of Compute Engine, Cloud Storage, Secret Manager and Service Usage."""
+    """Return the routes of Compute Engine, Storage, Secret Manager, Service Usage and images."""
     from provision.sandbox.compute import compute_routes
+    from provision.sandbox.image_registry import image_registry_routes
     from provision.sandbox.secret_manager import secret_manager_routes
     from provision.sandbox.service_usage import service_usage_routes
     from provision.sandbox.storage import storage_routes
@@ -201,13 +202,14 @@ def _other_routes(store: Store, facts: Facts, faults: Faults) -> list[Route]:
         *storage_routes(store, faults),
         *secret_manager_routes(store),
         *service_usage_routes(facts, faults),
+        *image_registry_routes(faults),
     ]
 
 
 def _endpoints(http_port: int, grpc_port: int) -> dict[str, str]:
-    rest = ("notebooks_rest", "compute", "storage", "secrets", "serviceusage", "aiplatform")
+    rest = ("notebooks_rest", "compute", "storage", "secrets", "serviceusage", "registry")
     return {
-        **dict.fromkeys(rest, f"http://127.0.0.1:{http_port}"),
+        **dict.fromkeys((*rest, "aiplatform"), f"http://127.0.0.1:{http_port}"),
         **dict.fromkeys(("notebooks_grpc", "aiplatform_grpc"), f"127.0.0.1:{grpc_port}"),
         "metadata": "",
     }

@@ -189,7 +189,8 @@ def expectations_of(
 def _of_kind(declared: TargetModel) -> dict[str, Any]:
     """Return the expectations that follow from fields of some kinds."""
     own: dict[str, Any] = {}
-    if getattr(declared, "isolation", None) == "system":
+    is_baked = getattr(declared, "environment", None) == "baked"
+    if is_baked or getattr(declared, "isolation", None) == "system":
         own["shared"] = True
     if replicas := getattr(declared, "replicas", None):
         own["replicas"] = {"count": replicas}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from provision.facts.machines import MachineOffer
@@ -78,6 +78,15 @@ def render_plan_summary(rows: Sequence[PlanRow], lock_lines: Sequence[str], colo
     if total:
         lines.append(f"Cost: {total}.")
     return "\n".join([*lines, f"Plan: {summarize_plans([row.plan for row in rows])}."]) + "\n"
+
+
+def render_removal_prices(offers: Mapping[str, MachineOffer]) -> str:
+    """Return the prices of targets that are removed, by label, and their sum; "" for none."""
+    if not offers:
+        return ""
+    rows = _align([(escape_line(label), _price(offer)) for label, offer in offers.items()])
+    lines = [f"  {row}" for row in rows]
+    return "\n".join([*lines, f"Cost while they run: {format_total(offers.values())}."]) + "\n"
 
 
 def summarize_plans(plans: Sequence[Plan]) -> str:

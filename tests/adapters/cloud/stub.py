@@ -65,10 +65,11 @@ def answering(*replies: Reply) -> Iterator[tuple[str, list[Asked]]]:
                 self.send_header(key, value)
             self.send_header("Content-Length", str(len(content) + (10 if reply.cut else 0)))
             self.end_headers()
-            self.wfile.write(content)
+            if self.command != "HEAD":
+                self.wfile.write(content)
             self.close_connection = reply.cut
 
-        do_GET = do_POST = do_PATCH = do_DELETE = _answer  # noqa: N815
+        do_GET = do_HEAD = do_POST = do_PATCH = do_DELETE = _answer  # noqa: N815
 
         def log_message(self, *_: object) -> None:
             return

@@ -203,7 +203,7 @@ def test_nobody_listens() -> None:
     endpoints = Endpoints(
         "http://127.0.0.1:9",
         "127.0.0.1:9",
-        *["http://127.0.0.1:9"] * 6,
+        *["http://127.0.0.1:9"] * 7,
     )
     policy = clock.pace(retry_limit_s=5)
     rest = RestClient(AnonymousCredentials(), policy, loopback=True)

@@ -97,7 +97,7 @@ EXPIRED = Reply(
 
 def services(address: str) -> GoogleClient:
     return GoogleClient(
-        Endpoints(address, "127.0.0.1:1", *[address] * 6), Clock().pace(), only_rest=True
+        Endpoints(address, "127.0.0.1:1", *[address] * 7), Clock().pace(), only_rest=True
     )
 
 
@@ -134,7 +134,7 @@ def test_credentials_that_do_not_hold_are_never_taken_for_unknown() -> None:
 )
 def test_credentials_never_go_to_a_place_that_is_half_ours(mixed: tuple[str, str]) -> None:
     with pytest.raises(ValueError, match="either all loopback"):
-        _ = Endpoints(mixed[0], mixed[1], *[mixed[0]] * 5, mixed[1]).is_loopback
+        _ = Endpoints(mixed[0], mixed[1], *[mixed[0]] * 6, mixed[1]).is_loopback
 
 
 def run(

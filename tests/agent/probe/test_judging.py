@@ -735,6 +735,14 @@ def test_an_import_that_raises_fails_with_its_own_words(
     assert "shared library" in judgement.cause
 
 
+def test_packages_that_an_image_of_a_job_lacks_have_their_own_fix(
+    document: Callable[..., dict[str, Any]],
+) -> None:
+    for shared, fix in ((True, "build the image from the lock"), (False, "recreate the")):
+        expected = parse_expectations(document(packages=TORCH, replicas=JOB, shared=shared))
+        assert judge_one("P02", expected, {"_packages.installed": {}}).fix.startswith(fix)
+
+
 def test_a_folder_of_drive_that_is_absent_has_its_own_fix(
     document: Callable[..., dict[str, Any]],
 ) -> None:

@@ -12,11 +12,14 @@ from provision.adapters.google.rest import RestClient, resource_path
 from provision.adapters.google.retry import LOOPBACK_POLICY, RetryPolicy
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from provision.adapters.google.instances import InstanceOperations
     from provision.adapters.google.notebooks import NotebooksApi
     from provision.adapters.google.stockouts import Stockouts
     from provision.adapters.google.storage import Storage
     from provision.adapters.google.vertex import VertexApi
+    from provision.effects.google import ImageDescription
     from provision.effects.system import ProgressCallback
 
 _UNAVAILABLE_KINDS = (
@@ -37,7 +40,8 @@ _CONSOLE_PAGES = 32
 class GoogleClient:
     """The services at `endpoints`, and the `CloudReader` of them.
 
-    Nothing of Google's is imported before it is used. `only_rest` avoids gRPC.
+    Nothing of Google's is imported before it is used. `only_rest` avoids gRPC. `images` is the
+    folder that caches descriptions of container images.
     """
 
     def __init__(
@@ -46,11 +50,14 @@ class GoogleClient:
         policy: RetryPolicy | None = None,
         *,
         only_rest: bool = False,
+        images: Path | None = None,
     ) -> None:
         self._endpoints = endpoints or Endpoints()
         default_policy = LOOPBACK_POLICY if self._endpoints.is_loopback else RetryPolicy()
         self.policy = policy or default_policy
         self._only_rest = only_rest
+        self._images = images
+        self._described: dict[str, ImageDescription] = {}
         self.unreachable_zones: tuple[str, ...] = ()
         """The zones that did not answer the last call of `instances`."""
 
@@ -211,6 +218,12 @@ class GoogleClient:
         pages = _none_if_unavailable(lambda: none_if_missing(lambda: list(self.rest.pages(url))))
         return None if pages is None else read_job_quotas(pages)
 
+    def image(self, image: str) -> ImageDescription:
+        """See CloudReader; each image is looked up once."""
+        if image not in self._described:
+            self._described[image] = self.look_up_image(image)
+        return self._described[image]
+
     def accelerator_types(self, project: str, zone: str) -> tuple[Mapping[str, Any], ...] | None:
         """See CloudReader."""
         url = self._compute_url(f"projects/{project}/zones/{zone}/acceleratorTypes")
@@ -219,6 +232,20 @@ class GoogleClient:
         if pages is None:
             return None
         return tuple(item for page in pages for item in page.get("items", ()))
+
+    def look_up_image(self, image: str) -> ImageDescription:
+        """Return the description of an image from its registry."""
+        from provision.adapters.google.image_registry import find_registry, read_image
+        from provision.effects.google import ImageDescription
+
+        reference = find_registry(image)
+        if reference is None:
+            why = "only images by digest on Docker Hub and in Artifact Registry are looked up"
+            return ImageDescription(unknown=why)
+        address = self._endpoints.registry.format(host=reference.host)
+        has_credentials = reference.takes_google_credentials and not self._endpoints.is_loopback
+        authorize = self.rest.add_credentials if has_credentials else None
+        return read_image(reference, address, authorize, self._images)
 
     def _list_in_region(
         self, project: str, region: str, collection: str

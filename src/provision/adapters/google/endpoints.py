@@ -17,6 +17,8 @@ class Endpoints(NamedTuple):
     storage: str = "https://storage.googleapis.com"
     secrets: str = "https://secretmanager.googleapis.com"
     serviceusage: str = "https://serviceusage.googleapis.com"
+    registry: str = "https://{host}"
+    """Registries of container images; the emulator is all of them."""
     aiplatform: str = "https://{region}-aiplatform.googleapis.com"
     aiplatform_grpc: str = "{region}-aiplatform.googleapis.com:443"
     """Vertex AI has an address for each region."""

@@ -61,6 +61,18 @@ class RestClient:
             self._session.mount(scheme, self._adapter)
         self._session.trust_env = not loopback
 
+    def add_credentials(self, url: str, headers: dict[str, str]) -> None:
+        """Add the user's access token to the headers of a request that is sent elsewhere.
+
+        Raises:
+            CloudError: the credentials have expired.
+        """
+        try:
+            request = identity.token_request(self._policy.call_timeout_s)
+            self.credentials.before_request(request, "GET", url, headers)
+        except import_optional("google.auth.exceptions").GoogleAuthError as error:
+            raise identity.expired_credentials(error) from error
+
     def request_json(
         self,
         method: str,

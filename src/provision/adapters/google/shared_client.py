@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from functools import cached_property
+from pathlib import Path
 from typing import Any, TypeVar
 
 from provision.adapters.google.client import GoogleClient
@@ -13,6 +14,7 @@ from provision.adapters.google.notebooks import NotebooksApi
 from provision.adapters.google.rest import HttpResponse, RestClient, RestResource
 from provision.adapters.google.retry import RetryPolicy
 from provision.adapters.google.shared_calls import SharedCalls
+from provision.effects.google import ImageDescription
 
 T = TypeVar("T")
 
@@ -31,12 +33,18 @@ class SharedGoogleClient(GoogleClient):
     """A `GoogleClient` that several threads may use.
 
     An instance that one thread waits for is read by itself, those of several threads by one list
-    of their project. Quotas, machines on offer and buckets are read once for all threads that
-    request them at the same time.
+    of their project. Quotas, machines on offer, buckets and images are read once for all threads
+    that request them at the same time.
     """
 
-    def __init__(self, endpoints: Endpoints | None, policy: RetryPolicy | None) -> None:
-        super().__init__(endpoints, policy)
+    def __init__(
+        self,
+        endpoints: Endpoints | None,
+        policy: RetryPolicy | None,
+        *,
+        images: Path | None = None,
+    ) -> None:
+        super().__init__(endpoints, policy, images=images)
         self.connecting = threading.RLock()
         self._calls = SharedCalls()
 
@@ -78,6 +86,10 @@ class SharedGoogleClient(GoogleClient):
         return self._calls.read(
             ("job quotas", project), lambda: GoogleClient.job_quotas(self, project)
         )
+
+    def look_up_image(self, image: str) -> ImageDescription:
+        """See GoogleClient."""
+        return self._calls.read(("image", image), lambda: GoogleClient.look_up_image(self, image))
 
     def accelerator_types(self, project: str, zone: str) -> tuple[Mapping[str, Any], ...] | None:
         """See CloudReader."""

@@ -69,7 +69,8 @@ def main(words: Sequence[str] | None = None) -> int:
     cloud = CloudClient(options.metadata, options.storage, secrets)
     home = Path(os.environ.get("HOME") or "/root")
     user = UserAccount("root", os.getuid(), os.getgid(), home)
-    machine = JobMachine(user, options.work, redactor, machine_variables=_find_driver_paths())
+    driver = find_driver_paths(os.environ)
+    machine = JobMachine(user, options.work, redactor, {**os.environ, **driver}, driver)
     reporter = ReplicaReporter(document.of_replica(place.name), cloud, redactor)
     return run_phases(document, place, machine, cloud, reporter)
 
@@ -89,12 +90,13 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _find_driver_paths() -> dict[str, str]:
-    if not os.path.isdir(f"{_DRIVER}/lib64"):
+def find_driver_paths(environ: Mapping[str, str], folder: str = _DRIVER) -> dict[str, str]:
+    """Return the search paths with those of the driver; {} if the machine has no driver there."""
+    if not os.path.isdir(f"{folder}/lib64"):
         return {}
-    libraries = os.environ.get("LD_LIBRARY_PATH", "")
-    path = os.environ.get("PATH", "/usr/local/bin:/usr/bin:/bin")
+    libraries = environ.get("LD_LIBRARY_PATH", "")
+    path = environ.get("PATH", "/usr/local/bin:/usr/bin:/bin")
     return {
-        "LD_LIBRARY_PATH": f"{_DRIVER}/lib64:{libraries}".rstrip(":"),
-        "PATH": f"{path}:{_DRIVER}/bin",
+        "LD_LIBRARY_PATH": f"{folder}/lib64:{libraries}".rstrip(":"),
+        "PATH": f"{path}:{folder}/bin",
     }

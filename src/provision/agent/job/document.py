@@ -40,12 +40,14 @@ class JobDocument:
         setup: Environment, probe and secrets of each machine, as on a Workbench instance.
         folder: gs:// address with a slash at its end; each replica writes below it.
         join_timeout_s: How long a replica waits for the others.
+        is_baked: The image contains the packages, and nothing is installed.
         program: The program to run; None for a verification.
     """
 
     setup: WorkbenchDocument
     folder: str
     join_timeout_s: int
+    is_baked: bool
     program: ProgramRequest | None = None
 
     def of_replica(self, name: str) -> WorkbenchDocument:
@@ -67,6 +69,7 @@ def parse_job_document(document: object) -> JobDocument:
         parse_document(reader.mapping("setup")),
         reader.text("folder", _FOLDER),
         reader.count("join_timeout_s"),
+        reader.one_of("environment", ("install", "baked")) == "baked",
         _read_program(program) if program is not None else None,
     )
 

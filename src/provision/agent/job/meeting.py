@@ -163,10 +163,9 @@ def describe_replica(
         query = ["nvidia-smi", *query_arguments(_CARD_FIELDS)]
         answer = instance.run(query, 60, root=True)
         cards = list(parse_rows(answer.stdout, _CARD_FIELDS)) if answer.code == 0 else []
-    folders = map(str, environment.prefix.glob("lib/python*/site-packages"))
     packages = sorted(
         f"{package.name}=={package.version}"
-        for package in find_installed_packages(folders).values()
+        for package in find_installed_packages(environment.package_folders).values()
     )
     version = instance.run([environment.python, "-I", "-S", "-c", _VERSION], 60)
     try:

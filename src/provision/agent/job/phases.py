@@ -12,9 +12,9 @@ from typing import Any
 from ..core.shared_marks import find_shared_path, mark_folder, mark_text
 from ..workbench.cloud import CloudClient, ServiceCallFailed
 from ..workbench.document import WorkbenchDocument
-from ..workbench.environment import Environment
 from ..workbench.instance import PhaseFailed, WorkbenchInstance
 from ..workbench.probe_run import ProbeResult, fetch_secrets, run_probe
+from .baked_environment import BakedEnvironment, open_environment
 from .cluster import ClusterPlace
 from .document import JobDocument
 from .meeting import Meeting, describe_replica
@@ -70,8 +70,9 @@ def _phases(
 ) -> tuple[ProbeResult, Path | None]:
     """Return the result of the probe, and the folder of the marks in a declared path."""
     cloud, place = meeting.cloud, meeting.place
-    setup, offset = prepare_replica(instance, meeting, reporter)
-    environment = Environment(setup, instance)
+    setup = reporter.document
+    environment = open_environment(document, setup, instance)
+    offset = prepare_replica(environment, meeting, reporter)
     mark = _write_mark(setup, place)
     reporter.begin_phase("rendezvous")
     meeting.write_report(describe_replica(environment, place, offset))
@@ -79,8 +80,10 @@ def _phases(
     reporter.begin_phase("verify")
     secrets = fetch_secrets(setup, cloud, instance)
     expectations = {**setup.expectations, "replicas": _describe_others(setup, place, reports)}
-    verified = replace(setup, expectations=expectations)
-    return run_probe(Environment(verified, instance), secrets, list(setup.simulated)), mark
+    if isinstance(environment, BakedEnvironment):
+        expectations["installed"] = environment.note_packages()
+    verified = replace(environment, document=replace(setup, expectations=expectations))
+    return run_probe(verified, secrets, list(setup.simulated)), mark
 
 
 def _write_mark(setup: WorkbenchDocument, place: ClusterPlace) -> Path | None:

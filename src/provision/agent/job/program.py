@@ -107,7 +107,7 @@ def run_program(
     Raises:
         PhaseFailed: it cannot be started.
     """
-    variables = _build_variables(request, environment, secrets)
+    variables = build_variables(request, environment, secrets)
     command = build_command(request, place, environment.python, variables["PATH"])
     folder = environment.code_folder or environment.instance.user.home
     probe = environment.instance.work / "probe.pyz"
@@ -137,18 +137,17 @@ def run_program(
     return end
 
 
-def _build_variables(
+def build_variables(
     request: ProgramRequest, environment: Environment, secrets: Mapping[str, str]
 ) -> dict[str, str]:
     """Return the variables of the program: the container's, and those of the spec."""
+    inherited = environment.instance.environ
     left_out = {"PROVISION_RUN", *(_OF_TORCHRUN if request.processes else ())}
-    prefix = environment.prefix
     return {
-        **{name: value for name, value in os.environ.items() if name not in left_out},
+        **{name: value for name, value in inherited.items() if name not in left_out},
         **environment.variables,
         **secrets,
-        "PATH": f"{prefix / 'bin'}:{os.environ.get('PATH', '/usr/bin:/bin')}",
-        "VIRTUAL_ENV": str(prefix),
+        **environment.activation,
         # Output of a pipe would arrive in blocks only.
         "PYTHONUNBUFFERED": "1",
     }

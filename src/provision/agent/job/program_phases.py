@@ -7,9 +7,9 @@ from contextlib import suppress
 
 from ..core.process import NOT_STARTED
 from ..workbench.cloud import ServiceCallFailed
-from ..workbench.environment import Environment
 from ..workbench.instance import PhaseFailed, WorkbenchInstance
 from ..workbench.probe_run import fetch_secrets
+from .baked_environment import BakedEnvironment, open_environment
 from .document import JobDocument, ProgramRequest
 from .meeting import Meeting, describe_replica
 from .program import ProgramEnd, run_program
@@ -63,12 +63,14 @@ def _phases(
     cloud, place = meeting.cloud, meeting.place
     folder = f"{document.folder}{place.name}/"
     reporter.start = _count_start(folder, program, meeting)
-    setup, offset = prepare_replica(instance, meeting, reporter)
-    environment = Environment(setup, instance)
+    environment = open_environment(document, reporter.document, instance)
+    offset = prepare_replica(environment, meeting, reporter)
+    if isinstance(environment, BakedEnvironment):
+        environment.require_packages()
     reporter.begin_phase("rendezvous")
     meeting.write_report(describe_replica(environment, place, offset))
     meeting.await_reports(document.join_timeout_s, reporter.log_line)
-    secrets = fetch_secrets(setup, cloud, instance)
+    secrets = fetch_secrets(reporter.document, cloud, instance)
     reporter.begin_phase("program")
     record = instance.work / "run.json"
     sender = OutputSender(cloud, folder, reporter.start, instance.redactor)

@@ -8,22 +8,22 @@ from pathlib import Path
 from ..core.code_files import ARCHIVE
 from ..workbench.document import WorkbenchDocument
 from ..workbench.environment import Environment
-from ..workbench.instance import WorkbenchInstance
 from ..workbench.machine_setup import wait_for_driver
+from .baked_environment import BakedEnvironment
 from .meeting import Meeting
 from .status import ReplicaReporter
 
 
 def prepare_replica(
-    instance: WorkbenchInstance, meeting: Meeting, reporter: ReplicaReporter
-) -> tuple[WorkbenchDocument, float | None]:
-    """Create the environment, and return its document and the offset of this machine's clock.
+    environment: Environment, meeting: Meeting, reporter: ReplicaReporter
+) -> float | None:
+    """Create the environment unless the image contains it; return the offset of this clock.
 
     Raises:
         PhaseFailed: a step failed.
         ServiceCallFailed: the bucket cannot be read or written.
     """
-    setup, cloud = reporter.document, meeting.cloud
+    setup, instance, cloud = environment.document, environment.instance, meeting.cloud
     reporter.begin_phase("start")
     offset = meeting.measure_clock()
     for name, file in (("installer.pyz", setup.installer), ("probe.pyz", setup.probe)):
@@ -31,8 +31,9 @@ def prepare_replica(
     if setup.gpu is not None:
         reporter.begin_phase("driver")
         reporter.log_line(f"driver: {wait_for_driver(setup, instance)}")
-    environment = Environment(setup, instance)
-    if environment.is_complete():
+    if isinstance(environment, BakedEnvironment):
+        reporter.log_line(f"the packages are those of {environment.python}; none is installed")
+    elif environment.is_complete():
         reporter.log_line("the environment of an earlier start is complete")
     else:
         _create_environment(environment, reporter)
@@ -42,7 +43,7 @@ def prepare_replica(
         (instance.work / ARCHIVE).write_bytes(content)
         environment.unpack_code()
         reporter.log_line(f"code unpacked in {environment.code_folder}")
-    return setup, offset
+    return offset
 
 
 def _create_environment(environment: Environment, reporter: ReplicaReporter) -> None:

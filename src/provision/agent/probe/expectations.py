@@ -139,6 +139,11 @@ class Expectations:
     """The machines of a job; None for the single machine of another kind."""
 
     @property
+    def is_baked(self) -> bool:
+        """True if the image of a job contains the environment."""
+        return self.shared and self.replicas is not None
+
+    @property
     def provenance_file(self) -> str:
         """The file with the installer's note of each package's provenance."""
         return self.installed or os.path.join(self.python_prefix, "installed.json")

@@ -56,6 +56,17 @@ class Environment:
         return self.document.find_code(self.code_parent)
 
     @property
+    def package_folders(self) -> tuple[str, ...]:
+        """The folders of its packages."""
+        return tuple(map(str, self.prefix.glob("lib/python*/site-packages")))
+
+    @property
+    def activation(self) -> dict[str, str]:
+        """The variables that an activated environment has."""
+        path = self.instance.environ.get("PATH", "/usr/bin:/bin")
+        return {"VIRTUAL_ENV": str(self.prefix), "PATH": f"{self.prefix / 'bin'}:{path}"}
+
+    @property
     def variables(self) -> dict[str, str]:
         """Variables of programs in the environment."""
         code = {} if self.code_folder is None else {"PROVISION_CODE": str(self.code_folder)}
@@ -83,8 +94,7 @@ class Environment:
         """Return the project's own packages whose files are not those of the document's wheels."""
         if self.document.wheels is None:
             return ()
-        folders = map(str, self.prefix.glob("lib/python*/site-packages"))
-        return find_outdated_packages(self._wheels, find_installed_packages(folders))
+        return find_outdated_packages(self._wheels, find_installed_packages(self.package_folders))
 
     def find_uv(self) -> str:
         """Return the machine's uv if it has the locked version or none is locked, else ours."""

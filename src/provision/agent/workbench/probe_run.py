@@ -50,7 +50,7 @@ def run_probe(
     environment: Environment, secrets: Mapping[str, str], simulated: list[str]
 ) -> ProbeResult:
     """Run the probe as the user and return its result. Raises PhaseFailed without a verdict."""
-    document, instance, prefix = environment.document, environment.instance, environment.prefix
+    document, instance = environment.document, environment.instance
     folder = instance.provision_folder / "reports" / document.nonce
     expectations_file, report_file = folder / "expectations.json", folder / "report.json"
     python = document.expectations.get("python")
@@ -58,17 +58,19 @@ def run_probe(
         **document.locate_code(environment.code_parent),
         "nonce": document.nonce,
         "simulated": simulated,
-        "python": {**(python if isinstance(python, dict) else {}), "prefix": str(prefix)},
+        "python": {
+            **(python if isinstance(python, dict) else {}),
+            "prefix": str(environment.prefix),
+        },
     }
     instance.write_file(expectations_file, json.dumps(expectations))
     instance.run(["rm", "-f", "--", str(report_file)], 60)  # an earlier report does not count
     argv = [environment.python, str(instance.work / "probe.pyz"), "verify"]
     argv += ["--expectations", str(expectations_file), "--out", str(report_file)]
-    path = f"{prefix / 'bin'}:{instance.environ.get('PATH', '/usr/bin:/bin')}"
     answer = instance.run(
         argv,
         float(expectations.get("timeout_s", 1800)) + _GRACE_S,
-        variables={**environment.variables, **secrets, "VIRTUAL_ENV": str(prefix), "PATH": path},
+        variables={**environment.variables, **secrets, **environment.activation},
         folder=instance.user.home,
     )
     if answer.code not in (0, 1, 3):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -17,14 +17,16 @@ from provision.commands.destroy import (
     remove_state_folder,
     select_removals,
 )
+from provision.commands.fleets.members import find_offer
 from provision.commands.fleets.parallel_run import Job, ParallelResult, ParallelRun, Watcher
 from provision.commands.fleets.planning import THIS_MACHINE
 from provision.commands.lint_files import is_searched
 from provision.commands.shared.executor import Executor
-from provision.commands.shared.load import state_folder
+from provision.commands.shared.load import LoadedSpec, load_spec, state_folder
 from provision.commands.shared.state_writer import StateWriter
-from provision.effects.system import ProgressCallback, System
-from provision.errors import Refused
+from provision.effects.system import ProgressCallback, Reader, System
+from provision.errors import ProvisionError, Refused
+from provision.facts.machines import MachineOffer
 from provision.kinds import registry_in_use
 from provision.plan import Action
 from provision.state_store import LocalStore
@@ -34,7 +36,8 @@ from provision.targets import get_recorded_driver
 class TargetRemoval(NamedTuple):
     """The removals of one target, which the state in a folder records.
 
-    `uses` is what the removal needs for itself; "" for nothing.
+    `uses` is what the removal needs for itself; "" for nothing. `spec` is the file that it was made
+    from, which may be gone.
     """
 
     folder: Path
@@ -42,6 +45,7 @@ class TargetRemoval(NamedTuple):
     label: str
     actions: tuple[Action, ...]
     uses: str
+    spec: Path
 
 
 def find_folder_removals(
@@ -62,7 +66,7 @@ def find_folder_removals(
                 for action in plan_removals(address, ledger, state)
             )
             prefix = parent.relative_to(folder).as_posix().removeprefix(".")
-            removals += _group(state, actions, f"{prefix}/" if prefix else "", system)
+            removals += _group(state, actions, f"{prefix}/" if prefix else "", parent, system)
     return tuple(removals)
 
 
@@ -75,7 +79,24 @@ def find_spec_removals(
         return ()
     ledger = LocalStore(state, system).load_ledger()
     actions = select_removals(path, names, ledger, state, everything=True)
-    return _group(state, actions, "", system)
+    return _group(state, actions, "", path.parent, system)
+
+
+def find_prices(removals: Sequence[TargetRemoval], reader: Reader) -> dict[str, MachineOffer]:
+    """Return the machines with known prices by label; those of specs that are gone are unknown."""
+    specs: dict[Path, LoadedSpec | None] = {}
+    offers = {}
+    for removal in removals:
+        if removal.spec not in specs:
+            specs[removal.spec] = None
+            with suppress(ProvisionError):
+                specs[removal.spec] = load_spec(removal.spec, reader)
+        loaded, name = specs[removal.spec], removal.address.partition("/")[2]
+        if loaded is not None and name in loaded.spec.targets:
+            offer = find_offer(loaded, name)
+            if offer is not None:
+                offers[removal.label] = offer
+    return offers
 
 
 def destroy_fleet(
@@ -126,14 +147,19 @@ def _destroy(removal: TargetRemoval, executor: Executor, *, force: bool) -> tupl
 
 
 def _group(
-    state: Path, actions: Iterator[Action] | Sequence[Action], prefix: str, system: System
+    state: Path,
+    actions: Iterator[Action] | Sequence[Action],
+    prefix: str,
+    parent: Path,
+    system: System,
 ) -> tuple[TargetRemoval, ...]:
     ledger, registry = LocalStore(state, system).load_ledger(), registry_in_use.get()
     removals = []
     for address, group in groupby(actions, key=lambda action: action.address):
         is_here = get_recorded_driver(address, ledger, registry).platform is None
         uses = THIS_MACHINE if is_here else ""
-        removals.append(TargetRemoval(state, address, prefix + address, tuple(group), uses))
+        spec = parent / f"{address.partition('/')[0]}.yaml"
+        removals.append(TargetRemoval(state, address, prefix + address, tuple(group), uses, spec))
     return tuple(removals)
 
 

@@ -121,11 +121,12 @@ def list_targets(
 ) -> tuple[FleetTarget, ...]:
     """Return the named targets of a spec; their labels begin with `prefix`."""
     return tuple(
-        FleetTarget(loaded, name, f"{prefix}{name}", _find_offer(loaded, name)) for name in names
+        FleetTarget(loaded, name, f"{prefix}{name}", find_offer(loaded, name)) for name in names
     )
 
 
-def _find_offer(loaded: LoadedSpec, name: str) -> MachineOffer | None:
+def find_offer(loaded: LoadedSpec, name: str) -> MachineOffer | None:
+    """Return the machine of a target with its price; None if that is unknown or free."""
     spec, facts = loaded.declared or loaded.spec, load_facts()
     target = target_facts(spec, facts, name)
     required = parse_size(spec.requires.ram) / 2**30 if spec.requires.ram else None

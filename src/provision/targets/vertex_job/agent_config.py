@@ -12,7 +12,7 @@ from provision.lock import digest_of
 from provision.targets.context import TargetContext
 from provision.targets.install_request import build_install_request
 from provision.targets.pinned_uv import read_pinned_uv
-from provision.targets.vertex_job.resource_names import JobNames
+from provision.targets.vertex_job.resource_names import JobNames, get_job_target
 from provision.verification import device_files
 
 SCHEMA, _SETUP_SCHEMA = "provision.agent.job/1", "provision.agent.workbench/1"
@@ -34,7 +34,12 @@ class JobProgram(NamedTuple):
 
 
 def get_prefix(context: TargetContext) -> PurePosixPath:
-    """Return the environment's path in a container: one folder for each digest."""
+    """Return the environment's path in a container: one folder for each digest.
+
+    That of an image's own Python is only known there; the official images have it here.
+    """
+    if get_job_target(context).environment == "baked":
+        return PurePosixPath("/usr/local")
     return _HOME / "envs" / context.environment.digest.removeprefix("sha256:")[:12]
 
 
@@ -114,6 +119,7 @@ def build_job_config(
         "schema": SCHEMA,
         "folder": run,
         "join_timeout_s": _JOIN_TIMEOUT_S,
+        "environment": get_job_target(context).environment,
         "setup": setup,
     }
     if program is not None:

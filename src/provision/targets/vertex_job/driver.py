@@ -25,6 +25,7 @@ from provision.targets.job_programs import JobResult
 from provision.targets.stored_verdict import VerificationRecord
 from provision.targets.summary import ResourceSummary, TargetCondition, TargetSummary
 from provision.targets.vertex_job.agent_config import get_prefix
+from provision.targets.vertex_job.images import refuse_image
 from provision.targets.vertex_job.observation import JobObservation, observe_job
 from provision.targets.vertex_job.orphans import list_orphan_jobs
 from provision.targets.vertex_job.planning import plan_programs, plan_removals
@@ -287,6 +288,7 @@ def _find_refusals(context: TargetContext, observed: JobObservation) -> Iterator
             f"no machine type of jobs{gpu} has the required memory",
             "set `machine_type`, or lower the requirements",
         )
+    yield from refuse_image(context, observed.image)
     short = observed.short_quotas
     if short and set(short) == set(observed.names.regions):
         region, problem = next(iter(short.items()))

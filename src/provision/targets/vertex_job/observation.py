@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from provision.effects.google import ImageDescription
 from provision.effects.system import Reader
 from provision.facts import Card, Facts, load_facts
 from provision.facts.job_machines import choose_job_machine, price_in_job
@@ -48,6 +49,7 @@ class JobObservation:
     job_spec: Mapping[str, Any]
     buckets: Mapping[str, Mapping[str, Any]]
     short_quotas: Mapping[str, str]
+    image: ImageDescription
 
 
 def observe_job(context: TargetContext, ledger: Ledger, reader: Reader) -> JobObservation:
@@ -67,6 +69,7 @@ def observe_job(context: TargetContext, ledger: Ledger, reader: Reader) -> JobOb
         build_job_spec(context, build_machine(context, machine_type, card)),
         {region: read_bucket(target.bucket_in(region) or None, reader) for region in names.regions},
         find_short_quotas(context, names, card, facts.machines.get(machine_type), reader),
+        reader.cloud().image(target.image),
     )
 
 
@@ -93,4 +96,5 @@ def compute_declared_digest(context: TargetContext) -> str:
     card = find_card(context, facts)
     machine_type, _ = _choose_machine(context, card, facts)
     job_spec = build_job_spec(context, build_machine(context, machine_type, card))
-    return digest_of([json.dumps(job_spec, sort_keys=True), context.environment.digest])
+    is_baked = get_job_target(context).environment == "baked"
+    return digest_of([json.dumps(job_spec, sort_keys=True), context.environment.digest, is_baked])

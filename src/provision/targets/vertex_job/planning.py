@@ -17,6 +17,7 @@ from provision.state import FOREIGN_RECORD_HINT, Ledger, resolve_own_folder
 from provision.targets.bucket_location import note_distant_bucket
 from provision.targets.context import TargetContext
 from provision.targets.vertex_job.agent_config import digest_of_programs, list_objects
+from provision.targets.vertex_job.images import describe_image
 from provision.targets.vertex_job.observation import JobObservation
 from provision.targets.vertex_job.records import (
     JOB_RECORDS,
@@ -135,12 +136,16 @@ def _notes(context: TargetContext, observed: JobObservation) -> Iterator[str]:
     preemptible = target.capacity.strategy == "spot" or target.capacity.flex_start is not None
     metrics = list_quota_metrics(observed.card, observed.facts, preemptible=preemptible)
     yield f"quota that counts: {', '.join(metrics)}"
+    yield describe_image(observed.image)
     for region, problem in observed.short_quotas.items():
         yield f"no job in {region}: {problem}"
     for region, bucket in observed.buckets.items():
         yield from note_distant_bucket(bucket, region)
+    if target.environment == "baked":
+        yield "nothing is installed: the packages of the image are compared with the lock"
     if target.replicas > 1:
-        yield "all machines install the environment, meet, and are verified together"
+        setup = "install the environment, " if target.environment == "install" else ""
+        yield f"all machines {setup}meet, and are verified together"
 
 
 def _is_own(folder: str) -> bool:

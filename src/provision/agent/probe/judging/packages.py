@@ -12,6 +12,10 @@ from .judgement import JudgeInput, fails, format_list, passes, unknown, warns
 from .package_contents import judge_files, judge_import, judge_libraries
 
 _INSTALL_AGAIN = "recreate the environment from the lock"
+_OTHER_IMAGE = (
+    "the image was not built from this lock",
+    "build the image from the lock, and use its digest",
+)
 
 
 def version_differences(
@@ -110,7 +114,7 @@ def _locked_set(given: JudgeInput) -> Judgement:
             f"{summary}: {format_list(message)}",
             locked,
             matching,
-            *_why_versions_differ(wrong, damaged),
+            *(_OTHER_IMAGE if given.expected.is_baked else _why_versions_differ(wrong, damaged)),
         )
     note = ""
     if provided is None:
