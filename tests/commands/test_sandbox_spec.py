@@ -52,4 +52,5 @@ def test_targets_that_are_not_emulated_are_named(bench: Bench) -> None:
 
     assert "only targets on Google Cloud are emulated; left out: laptop" in done.stderr
     assert "team" in done.stdout
+    assert "create it with provision apply spec.yaml --sandbox" in done.stdout
     assert "laptop" not in done.stdout

@@ -116,8 +116,13 @@ class LoadedSpec(NamedTuple):
         )
 
     def command(self, verb: str, target: str = "") -> str:
-        """Return the command line that applies a verb to this spec, or to one of its targets."""
-        return format_command(verb, self.path, target, sandbox=self.sandbox_sources is not None)
+        """Return the command line that applies a verb to this spec, or to one of its targets.
+
+        A sandbox has a lock of its own, which `apply` writes.
+        """
+        sandbox = self.sandbox_sources is not None
+        verb = "apply" if sandbox and verb == "lock" else verb
+        return format_command(verb, self.path, target, sandbox=sandbox)
 
     def position(self, *route: str | int) -> str:
         """Return the file, line and column of a route in the spec."""
