@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from provision.commands.status import SpecStatus, TargetStatus
-from provision.errors import LockError
+from provision.errors import LockError, ProvisionError
 
 FINE = TargetStatus("local", "local", "current", "", "verified", "", "")
 
@@ -15,7 +15,7 @@ FINE = TargetStatus("local", "local", "current", "", "verified", "", "")
 def overall(
     *targets: TargetStatus, differences: tuple[str, ...] | None = (), failed: bool = False
 ) -> int:
-    errors = {"other": LockError("damaged")} if failed else {}
+    errors: dict[str, ProvisionError] = {"other": LockError("damaged")} if failed else {}
     return SpecStatus(differences, targets, ("verified",), "", errors).exit_code
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from provision.facts import load_facts
 from provision.facts.job_machines import choose_job_machine
-from provision.kinds.base import Resource
+from provision.kinds.base import Resource, TargetFacts
 from provision.spec import Spec
-from provision.target_facts import TargetFacts, target_facts
+from provision.target_facts import target_facts
 
 FACTS = load_facts()
 REGION = "us-central1"

@@ -31,6 +31,7 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "a secret of Colab's": ({}, {"secrets": {"HF_TOKEN": {"colab": "HF_TOKEN"}}}, "GCP023"),
     "a toolkit": ({}, {"cuda_toolkit": "12.8"}, "GCP024"),
     "a container": ({"image": "us-docker.pkg.dev/x/y:1"}, {}, "GCP024"),
+    "a container without a tag": ({"image": "us-docker.pkg.dev/x/y"}, {}, "GCP024"),
     "managed credentials": ({"managed_euc": True, "service_account": None}, {}, "GCP012"),
     "a subnet beside zones of several regions": (
         {"subnet": "ml", "zones": ["us-central1-a", "us-east1-b"]},
