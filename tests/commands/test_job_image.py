@@ -98,6 +98,7 @@ def test_the_environment_of_an_image_is_verified_and_not_changed(baked: Bench) -
     done = baked.run(*APPLY)
     assert done.returncode == 0, done.stderr + logs(baked)
     assert "nothing is installed: the packages of the image are compared" in done.stderr
+    assert "wheels" not in done.stderr
     assert "packages     1 preinstalled" in done.stdout
     assert "none is installed" in logs(baked)
     statuses = {row["id"]: row["status"] for row in reports(baked)["report"]["checks"]}

@@ -468,7 +468,8 @@ def test_output_that_may_not_be_read(tmp_path: Path) -> None:
 def test_every_fault_has_a_test() -> None:
     commands = Path(__file__).parent.with_name("commands")
     own = (Path(__file__), Path(__file__).with_name("test_custom_jobs.py"))
-    files = (*own, commands / "test_job_regions.py", commands / "test_job_image.py")
+    tested = ("test_job_regions.py", "test_job_image.py", "test_job_wheels.py")
+    files = (*own, *(commands / name for name in tested))
     text = "".join(file.read_text() for file in files)
     assert [name for name in FAULT_KINDS if f'"{name}' not in text] == []
 

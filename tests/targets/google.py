@@ -74,6 +74,9 @@ class FakeCloud:
     def object(self, uri: str, limit: int) -> bytes | None:
         return self.objects.get(uri)
 
+    def object_uris(self, prefix: str) -> tuple[str, ...] | None:
+        return tuple(uri for uri in self.objects if uri.startswith(prefix))
+
     def bucket(self, name: str) -> Mapping[str, Any] | None:
         return None
 

@@ -191,6 +191,12 @@ class CloudReader(Protocol):
             CloudError: the object is longer than `limit` bytes (kind "too-long").
         """
 
+    def object_uris(self, prefix: str) -> tuple[str, ...] | None:
+        """Return the addresses of the objects that begin with a prefix (gs://BUCKET/...).
+
+        () for a bucket that does not exist, None if it cannot be listed.
+        """
+
     def bucket(self, name: str) -> Mapping[str, Any] | None:
         """Return a bucket of Cloud Storage (location, locationType).
 

@@ -107,8 +107,8 @@ class VertexJobTarget(TargetModel):
     regions: list[str] = Field(min_length=1)
     """Regions, in the order in which they are tried."""
     bucket: Buckets
-    """Folder in Cloud Storage for the programs of the job and its reports: one for a single region,
-    or one for each region.
+    """Folder in Cloud Storage for the programs of the job, its reports and the wheels of locks: one
+    for a single region, or one for each region.
     """
     image: str
     """Container image by its digest (NAME@sha256:...), with python3 3.10 or newer."""

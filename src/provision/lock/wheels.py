@@ -16,7 +16,7 @@ from packaging.utils import (
 )
 from packaging.version import Version
 
-from provision.lock.model import LockedPackage
+from provision.lock.model import LockedFile, LockedPackage
 
 _MARKERS = {
     "linux-x86_64": ("linux", "x86_64", "Linux", "posix"),
@@ -95,7 +95,7 @@ def wheel_runs_on(name: str, python: str, platform: str) -> bool:
         _, _, _, tags = parse_wheel_filename(name)
     except InvalidWheelFilename:
         return False
-    tags = frozenset(tag for tag in tags if (tag.interpreter, tag.abi) in _accepted_abis(python))
+    tags = frozenset(tag for tag in tags if (tag.interpreter, tag.abi) in _rank_abis(python))
     ends = (machine.lower(), "universal2") if system == "darwin" else (machine.lower(),)
     return any(
         tag.platform == "any" or (tag.platform.startswith(starts) and tag.platform.endswith(ends))
@@ -114,13 +114,44 @@ def parse_file_name(name: str) -> tuple[str, Version] | None:
 
 
 @cache
-def _accepted_abis(python: str) -> frozenset[tuple[str, str]]:
-    """Return the (interpreter, ABI) pairs of wheels that run on a CPython such as "3.11"."""
+def _rank_abis(python: str) -> dict[tuple[str, str], int]:
+    """Return the rank of each (interpreter, ABI) of wheels that run on a CPython such as "3.11".
+
+    The most specific one has rank 0.
+    """
     major, _, minor = python.partition(".")
     version, interpreter = (int(major), int(minor)), f"cp{major}{minor}"
     own = cpython_tags(version, [interpreter], ["any"])
     compatible = compatible_tags(version, interpreter, ["any"])
-    return frozenset((tag.interpreter, tag.abi) for tag in (*own, *compatible))
+    tags = dict.fromkeys((tag.interpreter, tag.abi) for tag in (*own, *compatible))
+    return {pair: rank for rank, pair in enumerate(tags)}
+
+
+def rank_wheels(package: LockedPackage, python: str, platform: str) -> tuple[LockedFile, ...]:
+    """Return the wheels of a package that run on a platform, in the order of an installer.
+
+    The most specific ABI comes first, then the newest glibc. Not every one of them runs on every
+    machine of the platform.
+    """
+    ranks = _rank_abis(python)
+
+    def rank(file: LockedFile) -> tuple[int, bool, tuple[int, int]]:
+        tags = parse_wheel_filename(file.name)[3]
+        abi = min(ranks.get((tag.interpreter, tag.abi), len(ranks)) for tag in tags)
+        major, minor = glibc_of_wheel(file.name) or (0, 0)
+        return abi, file.name.endswith("-any.whl"), (-major, -minor)
+
+    usable = (file for file in package.files if wheel_runs_on(file.name, python, platform))
+    return tuple(sorted(usable, key=rank))
+
+
+def glibc_of_wheel(name: str) -> tuple[int, int] | None:
+    """Return the oldest glibc that a wheel runs on; None if its name does not state one."""
+    stated = [
+        _OLD_GLIBC[old] if old else (int(major), int(minor))
+        for major, minor, old in _GLIBC.findall(name)
+    ]
+    return min(stated, default=None)
 
 
 def with_platform_files(package: LockedPackage, python: str, platform: str) -> LockedPackage:
@@ -142,11 +173,8 @@ def oldest_glibc(package: LockedPackage, python: str, platform: str) -> tuple[in
     for file in package.files:
         if not wheel_runs_on(file.name, python, platform):
             continue
-        stated = [
-            _OLD_GLIBC[old] if old else (int(major), int(minor))
-            for major, minor, old in _GLIBC.findall(file.name)
-        ]
-        if not stated:
+        stated = glibc_of_wheel(file.name)
+        if stated is None:
             return None
-        floors.append(min(stated))
+        floors.append(stated)
     return min(floors, default=None)

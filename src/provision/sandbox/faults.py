@@ -81,6 +81,7 @@ FAULT_KINDS: Final = {
         "the service account of an execution job or a custom job is not allowed to write to "
         "the bucket (403)"
     ),
+    "no-wheel-write": FaultKind("adding a wheel to the bucket is refused (403)"),
     "no-logs": FaultKind("reading the output of a program in a custom job is refused (403)"),
     "pending-job": FaultKind("an execution job or a custom job stays PENDING"),
     "internal-job": FaultKind(

@@ -22,6 +22,8 @@ REFUSED_WRITER = "/refused/{account}"
 """Prefix of the paths of a service account that may not write."""
 _OUTPUT = re.compile(r"/output-\d+-\d+\.txt$")
 """The objects that the fault `no-logs` concerns."""
+_WHEEL = re.compile(r"(^|/)provision-wheels/")
+"""The objects that the fault `no-wheel-write` concerns."""
 _MULTI_REGIONS = ("ASIA", "EU", "US")
 _RANGE = re.compile(r"bytes=(\d+)-(\d*)")
 
@@ -65,6 +67,8 @@ class _Storage:
         _check_bucket_name(bucket)
         if error := self._faults.consume_scripted_error("upload"):
             raise error
+        if self._faults.has("no-wheel-write") and _WHEEL.search(name):
+            return self.refuse_upload(request, "the service account", bucket)
         stored_type = metadata.get("contentType") or content_type or "application/octet-stream"
         with self._store.edit_data():
             if self._faults.has("no-bucket"):

@@ -107,6 +107,7 @@ def test_what_may_not_be_asked_is_unknown_not_nothing(reply: Reply) -> None:
         reader = services(address)
         assert reader.quotas(PROJECT, "us-central1") is None
         assert reader.accelerator_types(PROJECT, "us-central1-a") is None
+        assert reader.object_uris("gs://my-bucket/wheels/") is None
         assert reader.guest_attributes("projects/p/locations/z/instances/i", "provision") is None
         assert reader.serial_output("projects/p/locations/z/instances/i", 7) == ("", 7)
 
@@ -118,6 +119,7 @@ def test_credentials_that_do_not_hold_are_never_taken_for_unknown() -> None:
             lambda: reader.quotas(PROJECT, "r"),
             lambda: reader.accelerator_types(PROJECT, "z"),
             lambda: reader.config(PROJECT, "z"),
+            lambda: reader.object_uris("gs://my-bucket/wheels/"),
         ):
             with pytest.raises(CloudError) as raised:
                 ask()

@@ -113,6 +113,9 @@ def test_a_bucket_that_is_not_there_is_named_with_the_command_that_makes_it(tmp_
             storage.put(URI, b"x")
         with pytest.raises(CloudError) as listed:
             storage.list("gs://my-bucket/")
+        reader = GoogleClient(Endpoints.from_addresses(sandbox.endpoints), Clock().pace())
+        assert reader.object_uris("gs://my-bucket/") == ()
+        assert storage.delete_folder("gs://my-bucket/provision/") == 0, "there is nothing left"
     for error in (raised, listed):
         assert error.value.what == "there is no bucket my-bucket"
         assert "gcloud storage buckets create gs://my-bucket" in error.value.hint

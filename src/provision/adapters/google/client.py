@@ -199,6 +199,11 @@ class GoogleClient:
         """See CloudReader."""
         return self.storage.get(uri, limit)
 
+    def object_uris(self, prefix: str) -> tuple[str, ...] | None:
+        """See CloudReader."""
+        listed = _none_if_unavailable(lambda: self.storage.list_if_exists(prefix))
+        return None if listed is None else tuple(item.uri for item in listed)
+
     def bucket(self, name: str) -> Mapping[str, Any] | None:
         """See CloudReader."""
         return _none_if_unavailable(lambda: self.storage.bucket(name))

@@ -25,7 +25,7 @@ from provision.adapters.google.report_polling import (
     parse_message,
 )
 from provision.adapters.google.retry import format_duration
-from provision.effects.system import ProgressCallback
+from provision.effects.system import Notice, ProgressCallback
 from provision.effects.vertex import AwaitJob, FollowProgram
 from provision.sanitize import escape_line, redact
 
@@ -34,6 +34,8 @@ _STOCKOUT = "Resources are insufficient in region"
 _INTERNAL = "Internal error occurred"
 _TEXT_LENGTH = 600
 _MAX_INDEX_BYTES = 1 << 20
+_MOST_WARNINGS = 5
+"""Most warnings of a replica that are shown."""
 _GOOD = ("verified", "simulated")
 _FOREIGN_HINT = (
     "someone else may have written to the bucket: check who has write access, then verify again"
@@ -68,6 +70,7 @@ class JobFollower:
     ) -> None:
         self._effect, self._client, self._clock, self._progress = effect, client, clock, progress
         self._shown: dict[str, str] = {}
+        self._warned: set[str] = set()
         self._began = self._shown_at = clock.now()
 
     def follow(self) -> None:
@@ -77,6 +80,7 @@ class JobFollower:
             job = self._find_job()
             state = state_of(job)
             if state in ENDED:
+                self._show_warnings({name: self.read_status(name) for name in effect.replicas})
                 self.collect(state, job)
                 return
             self._show("", f"custom job {_short_name(job)}: {state.lower()}")
@@ -127,10 +131,20 @@ class JobFollower:
 
     def show_replicas(self) -> None:
         """Report the phases of the replicas of a running job."""
-        for name in self._effect.replicas:
-            status = self.read_status(name)
+        statuses = {name: self.read_status(name) for name in self._effect.replicas}
+        for name, status in statuses.items():
             if status:
                 self._show(name, f"{name}: {line_of(str(status.get('p', '')))}")
+        self._show_warnings(statuses)
+
+    def _show_warnings(self, statuses: Mapping[str, Mapping[str, Any]]) -> None:
+        """Report what the replicas warn about, each line once, whichever replica has it."""
+        for name, status in statuses.items():
+            lines = status.get("w")
+            for line in lines[:_MOST_WARNINGS] if isinstance(lines, list) else ():
+                if str(line) not in self._warned:
+                    self._warned.add(str(line))
+                    self._progress(Notice(f"{name}: {line_of(str(line))}"))
 
     def read_status(self, name: str) -> Mapping[str, Any]:
         """Return the last status of a replica; {} without one."""

@@ -33,8 +33,8 @@ class SharedGoogleClient(GoogleClient):
     """A `GoogleClient` that several threads may use.
 
     An instance that one thread waits for is read by itself, those of several threads by one list
-    of their project. Quotas, machines on offer, buckets and images are read once for all threads
-    that request them at the same time.
+    of their project. Quotas, machines on offer, buckets, their lists and images are read once for
+    all threads that request them at the same time.
     """
 
     def __init__(
@@ -70,6 +70,10 @@ class SharedGoogleClient(GoogleClient):
         return self._calls.read(
             ("templates", project, region), lambda: GoogleClient.templates(self, project, region)
         )
+
+    def object_uris(self, prefix: str) -> tuple[str, ...] | None:
+        """See CloudReader."""
+        return self._calls.read(("objects", prefix), lambda: GoogleClient.object_uris(self, prefix))
 
     def bucket(self, name: str) -> Mapping[str, Any] | None:
         """See CloudReader."""

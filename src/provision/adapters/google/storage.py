@@ -102,6 +102,15 @@ class Storage:
             for item in page.get("items", ())
         )
 
+    def list_if_exists(self, prefix: str) -> tuple[BucketObject, ...]:
+        """Return the objects as `list` does; () if the bucket does not exist."""
+        try:
+            return self.list(prefix)
+        except CloudError as error:
+            if error.failure.kind != "bucket":
+                raise
+            return ()
+
     def delete(self, uri: str) -> bool:
         """Delete an object, and return whether it existed."""
         with _named_in_errors(uri):
@@ -126,7 +135,7 @@ class Storage:
                 why="provision deletes only folders in a bucket, never a whole bucket",
                 hint="use a URI such as gs://BUCKET/PREFIX/INSTANCE/",
             )
-        return sum(self.delete(item.uri) for item in self.list(prefix))
+        return sum(self.delete(item.uri) for item in self.list_if_exists(prefix))
 
     def _object(self, uri: str) -> str:
         bucket, name = _split_uri(uri)

@@ -8,6 +8,7 @@ import re
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
+from urllib.parse import quote
 
 from .installed_packages import InstalledPackage
 from .record_audit import read_record
@@ -36,9 +37,13 @@ def write_index(archive: Path, folder: Path) -> None:
         package = folder / _package_name(name)
         package.mkdir(parents=True, exist_ok=True)
         (package / name).write_bytes(content)
-        digest = hashlib.sha256(content).hexdigest()
-        page = f'<!DOCTYPE html>\n<a href="{name}#sha256={digest}">{name}</a>\n'
-        (package / "index.html").write_text(page, encoding="utf-8")
+        write_page(package, name, hashlib.sha256(content).hexdigest())
+
+
+def write_page(package: Path, name: str, sha256: str) -> None:
+    """Write the page of a package with one file into its folder."""
+    page = f'<!DOCTYPE html>\n<a href="{quote(name)}#sha256={sha256}">{name}</a>\n'
+    (package / "index.html").write_text(page, encoding="utf-8")
 
 
 def find_outdated_packages(

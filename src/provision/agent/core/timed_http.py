@@ -8,13 +8,16 @@ seconds blocks its client for days.
 
 from __future__ import annotations
 
+import hashlib
 import http.client
 import io
 import time
 import urllib.request
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
+_PART = 2**20
 _PIECE = 2**14
 """A record of TLS: each of several records would get all of the remaining time."""
 
@@ -148,3 +151,19 @@ class TimedHandler(urllib.request.HTTPHandler, urllib.request.HTTPSHandler):
     def https_open(self, request: urllib.request.Request) -> http.client.HTTPResponse:
         """See urllib.request."""
         return self.do_open(partial(_Secure, call=self._call), request, context=self._tls)
+
+
+def write_body(path: Path, answer: Any) -> str:
+    """Write the body of a response to a file; return its sha256 in hexadecimal digits.
+
+    Raises:
+        OSError: the body is not complete, or cannot be written.
+    """
+    digest = hashlib.sha256()
+    with path.open("wb") as file:
+        while piece := answer.read(_PART):
+            digest.update(piece)
+            file.write(piece)
+    if answer.length:  # the rest of the announced length
+        raise ConnectionError("the connection was closed early")
+    return digest.hexdigest()

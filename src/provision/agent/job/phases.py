@@ -72,7 +72,7 @@ def _phases(
     cloud, place = meeting.cloud, meeting.place
     setup = reporter.document
     environment = open_environment(document, setup, instance)
-    offset = prepare_replica(environment, meeting, reporter)
+    offset = prepare_replica(environment, meeting, reporter, document.wheels)
     mark = _write_mark(setup, place)
     reporter.begin_phase("rendezvous")
     meeting.write_report(describe_replica(environment, place, offset))

@@ -64,7 +64,7 @@ def _phases(
     folder = f"{document.folder}{place.name}/"
     reporter.start = _count_start(folder, program, meeting)
     environment = open_environment(document, reporter.document, instance)
-    offset = prepare_replica(environment, meeting, reporter)
+    offset = prepare_replica(environment, meeting, reporter, document.wheels)
     if isinstance(environment, BakedEnvironment):
         environment.require_packages()
     reporter.begin_phase("rendezvous")

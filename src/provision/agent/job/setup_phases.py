@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import os
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 from ..core.code_files import ARCHIVE
 from ..workbench.document import WorkbenchDocument
 from ..workbench.environment import Environment
 from ..workbench.machine_setup import wait_for_driver
+from ..workbench.package_index import DEFAULT_INDEX
 from .baked_environment import BakedEnvironment
+from .document import WheelFolder
 from .meeting import Meeting
 from .status import ReplicaReporter
+from .wheels import BucketWheels, read_glibc
 
 
 def prepare_replica(
-    environment: Environment, meeting: Meeting, reporter: ReplicaReporter
+    environment: Environment,
+    meeting: Meeting,
+    reporter: ReplicaReporter,
+    wheels: WheelFolder | None,
 ) -> float | None:
     """Create the environment unless the image contains it; return the offset of this clock.
 
@@ -36,7 +44,7 @@ def prepare_replica(
     elif environment.is_complete():
         reporter.log_line("the environment of an earlier start is complete")
     else:
-        _create_environment(environment, reporter)
+        _create_environment(environment, meeting, reporter, wheels)
     _create_folders(setup)
     if setup.code is not None:
         content = cloud.read_object(setup.code.address, setup.code.sha256)
@@ -46,13 +54,33 @@ def prepare_replica(
     return offset
 
 
-def _create_environment(environment: Environment, reporter: ReplicaReporter) -> None:
+def _create_environment(
+    environment: Environment,
+    meeting: Meeting,
+    reporter: ReplicaReporter,
+    wheels: WheelFolder | None,
+) -> None:
+    setup, instance, bucket = environment.document, environment.instance, None
     reporter.begin_phase("python")
+    if wheels is not None:
+        is_chief, folder = meeting.place.rank == 0, instance.work / "wheels"
+        # All machines have the same account and find the same objects: one of them warns.
+        outputs = (reporter.log_line, reporter.warn if is_chief else reporter.log_line)
+        bucket = BucketWheels(meeting.cloud, wheels, is_chief, folder, *outputs, read_glibc())
+        if setup.uv is not None and environment.find_present_uv() is None:
+            index = setup.install.get("indexes", {}).get("pypi", DEFAULT_INDEX)
+            bucket.install_uv(setup.uv, environment.uv_folder(setup.uv), index)
     uv = environment.find_uv()
     python = environment.find_python(uv)
     reporter.log_line(f"uv {uv}, python {python}")
     reporter.begin_phase("packages")
+    if bucket is not None:
+        environment = replace(
+            environment, document=replace(setup, install=bucket.bind(setup.install))
+        )
     counts = environment.create(uv, python, lambda _: None)
+    if bucket is not None:
+        shutil.rmtree(bucket.work, ignore_errors=True)
     shown = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()) if count)
     reporter.log_line(f"packages: {shown or 'none'}")
 

@@ -10,7 +10,7 @@ from ..workbench.cloud import CloudClient, ServiceCallFailed
 from ..workbench.document import WorkbenchDocument
 from ..workbench.status import SecretRedactor
 
-_LONGEST_LINE, _MOST_LINES = 300, 2000
+_LONGEST_LINE, _MOST_LINES, _MOST_WARNINGS = 300, 2000, 5
 
 
 @dataclass
@@ -26,6 +26,7 @@ class ReplicaReporter:
     phase: str = "start"
     start: int = 1
     lines: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
 
     def begin_phase(self, phase: str) -> None:
         """Report that a phase begins."""
@@ -41,6 +42,11 @@ class ReplicaReporter:
         text = self._shorten(line)
         print(f"provision: {text}", flush=True)
         self.lines = [*self.lines, text][-_MOST_LINES:]
+
+    def warn(self, line: str) -> None:
+        """Print a line, and show it to the user with every status from now on."""
+        self.log_line(line)
+        self.warnings = [*self.warnings, self._shorten(line)][:_MOST_WARNINGS]
 
     def finish(self, verdict: str, report_sha256: str) -> None:
         """Report that the replica has its verdict. Raises ServiceCallFailed."""
@@ -72,6 +78,7 @@ class ReplicaReporter:
             "s": state,
             "p": self.phase,
             "start": self.start,
+            "w": self.warnings,
             **more,
         }
         content = json.dumps(status, sort_keys=True).encode() + b"\n"

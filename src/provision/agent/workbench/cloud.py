@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import http.client
+import io
 import json
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 from ..core.redact import replace_unprintable
-from ..core.timed_http import DEFAULT_LIMITS, TimedCall, TimedHandler, TimeLimits
+from ..core.timed_http import DEFAULT_LIMITS, TimedCall, TimedHandler, TimeLimits, write_body
 
 _FLAVOR = {"Metadata-Flavor": "Google"}
 _TRIES = 5
-_NOT_FOUND = 404
+_NOT_FOUND, _EXISTS = 404, 412
 _LATER = (408, 429, 500, 502, 503, 504)
 """Responses that are retried. Source: Cloud Storage documentation, "Retry strategy"."""
+T = TypeVar("T")
 
 
 class ServiceCallFailed(Exception):
@@ -32,6 +37,10 @@ class ServiceCallFailed(Exception):
     def __init__(self, text: str, http: int = 0) -> None:
         super().__init__(text)
         self.http = http
+
+
+class WrongContent(ServiceCallFailed):
+    """An object does not have the announced sha256."""
 
 
 @dataclass
@@ -65,19 +74,49 @@ class CloudClient:
 
     def read_object(self, address: str, sha256: str) -> bytes:
         """Return an object whose sha256 is the announced one."""
-        bucket, name = _split_address(address)
-        url = f"{self.storage_url}/storage/v1/b/{bucket}/o/{name}?alt=media"
-        content = self._call_authorized("GET", url, f"cannot read {address}")
+        failure = f"cannot read {address}"
+        content = self._call_authorized("GET", self._media_url(address), failure)
         if hashlib.sha256(content).hexdigest() != sha256:
-            raise ServiceCallFailed(f"{address} does not have the announced sha256")
+            raise WrongContent(f"{address} does not have the announced sha256")
         return content
+
+    def fetch_file(self, address: str, sha256: str, path: Path) -> bool:
+        """Write an object to a file; return False if it does not exist.
+
+        Raises:
+            WrongContent: its sha256 is not the announced one.
+            ServiceCallFailed: it cannot be read.
+        """
+        failure = f"cannot read {address}"
+        request = self._authorize("GET", self._media_url(address))
+        try:
+            digest = self._call(request, failure, receive=partial(write_body, path))
+        except ServiceCallFailed as error:
+            if error.http == _NOT_FOUND:
+                return False
+            raise
+        if digest != sha256:
+            raise WrongContent(f"{address} does not have the announced sha256")
+        return True
+
+    def add_file(self, address: str, path: Path) -> None:
+        """Write a file as a new object; one that exists is left alone."""
+        url = f"{self._upload_url(address)}&ifGenerationMatch=0"
+        with path.open("rb") as file:
+            request = self._authorize("POST", url, file, "application/octet-stream")
+            # Without it, urllib sends a file in chunks.
+            request.add_header("Content-Length", str(path.stat().st_size))
+            try:
+                self._call(request, f"cannot write {address}", receive=_read_all)
+            except ServiceCallFailed as error:
+                if error.http != _EXISTS:
+                    raise
 
     def find_object(self, address: str) -> bytes | None:
         """Return an object, None if it does not exist."""
-        bucket, name = _split_address(address)
-        url = f"{self.storage_url}/storage/v1/b/{bucket}/o/{name}?alt=media"
+        failure = f"cannot read {address}"
         try:
-            return self._call_authorized("GET", url, f"cannot read {address}")
+            return self._call_authorized("GET", self._media_url(address), failure)
         except ServiceCallFailed as error:
             if error.http == _NOT_FOUND:
                 return None
@@ -85,10 +124,7 @@ class CloudClient:
 
     def write_object(self, address: str, content: bytes, content_type: str) -> dict[str, Any]:
         """Write an object in one request; return its fields."""
-        bucket, name = _split_address(address)
-        query = f"uploadType=media&name={name}"
-        url = f"{self.storage_url}/upload/storage/v1/b/{bucket}/o?{query}"
-        failure = f"cannot write {address}"
+        url, failure = self._upload_url(address), f"cannot write {address}"
         answer = self._call_authorized("POST", url, failure, content, content_type)
         try:
             fields = json.loads(answer or b"{}")
@@ -112,7 +148,7 @@ class CloudClient:
         url = f"{self.metadata_url}/{path}"
         request = urllib.request.Request(url, content, _FLAVOR, method=method)
         no_proxy = urllib.request.ProxyHandler({})
-        return self._call(request, f"no response to {path}", tries, no_proxy)
+        return self._call(request, f"no response to {path}", tries, no_proxy, receive=_read_all)
 
     def _call_authorized(
         self,
@@ -122,10 +158,26 @@ class CloudClient:
         content: bytes | None = None,
         content_type: str = "",
     ) -> bytes:
+        return self._call(
+            self._authorize(method, url, content, content_type), failure, receive=_read_all
+        )
+
+    def _authorize(
+        self, method: str, url: str, content: Any = None, content_type: str = ""
+    ) -> urllib.request.Request:
         headers = {"Authorization": f"Bearer {self._access_token()}"}
         if content_type:
             headers["Content-Type"] = content_type
-        return self._call(urllib.request.Request(url, content, headers, method=method), failure)
+        return urllib.request.Request(url, content, headers, method=method)
+
+    def _media_url(self, address: str) -> str:
+        bucket, name = _split_address(address)
+        return f"{self.storage_url}/storage/v1/b/{bucket}/o/{name}?alt=media"
+
+    def _upload_url(self, address: str) -> str:
+        bucket, name = _split_address(address)
+        query = f"uploadType=media&name={name}"
+        return f"{self.storage_url}/upload/storage/v1/b/{bucket}/o?{query}"
 
     def _access_token(self) -> str:
         if time.monotonic() >= self._until:
@@ -146,19 +198,22 @@ class CloudClient:
         failure: str,
         tries: int = _TRIES,
         *handlers: urllib.request.BaseHandler,
-    ) -> bytes:
+        receive: Callable[[Any], T],
+    ) -> T:
+        """Return what `receive` makes of the response."""
         attempt = 0
         while True:
             call = TimedCall(self.limits)
+            if isinstance(request.data, io.BufferedReader):
+                request.data.seek(0)
             opener = urllib.request.build_opener(_NoRedirect(), TimedHandler(call), *handlers)
             try:
                 with opener.open(request, timeout=self.limits.whole_s) as answer:
-                    content: bytes = answer.read()
-                    return content
+                    return receive(answer)
             except urllib.error.HTTPError as error:
                 why = f"HTTP {error.code} {_google_message(error)}".strip()
                 may_change, status = error.code in _LATER, error.code
-            except (OSError, ValueError) as error:
+            except (OSError, ValueError, http.client.HTTPException) as error:
                 why, may_change, status = str(getattr(error, "reason", error)), True, 0
             attempt += 1
             if not may_change or attempt == tries:
@@ -171,6 +226,11 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
     def redirect_request(self, *_: object) -> None:
         return None
+
+
+def _read_all(answer: Any) -> bytes:
+    content: bytes = answer.read()
+    return content
 
 
 def _split_address(address: str) -> tuple[str, str]:

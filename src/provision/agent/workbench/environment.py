@@ -98,20 +98,26 @@ class Environment:
 
     def find_uv(self) -> str:
         """Return the machine's uv if it has the locked version or none is locked, else ours."""
-        uv, installed = self.document.uv, self.instance.which("uv")
+        uv, program = self.document.uv, self.find_present_uv()
+        if program is not None:
+            return program
         if uv is None:
-            if installed is None:
-                raise PhaseFailed(
-                    "uv is not installed, and the document does not specify a version"
-                )
+            raise PhaseFailed("uv is not installed, and the document does not specify a version")
+        target = self.uv_folder(uv)
+        self._fetch_uv(uv, target)
+        return str(target / "bin/uv")
+
+    def find_present_uv(self) -> str | None:
+        """Return the uv that nothing has to be fetched for; None if the machine has none."""
+        uv, installed = self.document.uv, self.instance.which("uv")
+        if uv is None or (installed and self._uv_version(installed) == uv.version):
             return installed
-        if installed and self._uv_version(installed) == uv.version:
-            return installed
-        target = uv.folder(self.instance.provision_folder / "tools")
-        program = str(target / "bin/uv")
-        if self._uv_version(program) != uv.version:
-            self._fetch_uv(uv, target)
-        return program
+        program = str(self.uv_folder(uv) / "bin/uv")
+        return program if self._uv_version(program) == uv.version else None
+
+    def uv_folder(self, uv: LockedUv) -> Path:
+        """Return the folder in which a version of uv is installed."""
+        return uv.folder(self.instance.provision_folder / "tools")
 
     def find_python(self, uv: str) -> str:
         """Return an interpreter of the locked version: uv's, the image's conda's, or a download."""

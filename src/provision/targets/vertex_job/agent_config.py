@@ -13,6 +13,7 @@ from provision.targets.context import TargetContext
 from provision.targets.install_request import build_install_request
 from provision.targets.pinned_uv import read_pinned_uv
 from provision.targets.vertex_job.resource_names import JobNames, get_job_target
+from provision.targets.vertex_job.wheels import build_wheel_request
 from provision.verification import device_files
 
 SCHEMA, _SETUP_SCHEMA = "provision.agent.job/1", "provision.agent.workbench/1"
@@ -79,7 +80,7 @@ def build_job_config(
     program: Mapping[str, Any] | None = None,
 ) -> bytes:
     """Return the document of one run in a region: a verification, or the user's program."""
-    spec, run = context.spec, names.run_folder(region, nonce)
+    spec, run, target = context.spec, names.run_folder(region, nonce), get_job_target(context)
     simulated = list(context.sandbox_sources.simulated) if context.sandbox_sources else []
     setup: dict[str, Any] = {
         "schema": _SETUP_SCHEMA,
@@ -119,9 +120,11 @@ def build_job_config(
         "schema": SCHEMA,
         "folder": run,
         "join_timeout_s": _JOIN_TIMEOUT_S,
-        "environment": get_job_target(context).environment,
+        "environment": target.environment,
         "setup": setup,
     }
+    if target.environment == "install":
+        document["wheels"] = build_wheel_request(context, target.bucket_in(region))
     if program is not None:
         document["program"] = dict(program)
     return (json.dumps(document, indent=1, sort_keys=True) + "\n").encode()

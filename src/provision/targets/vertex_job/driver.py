@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -56,6 +57,7 @@ from provision.targets.vertex_job.verification import (
     reason_for_new_job,
     verify_by_job,
 )
+from provision.targets.vertex_job.wheels import find_missing_wheels
 from provision.targets.workbench.resource_names import LINEAGE_LABEL
 
 _LISTED_S = 90
@@ -75,8 +77,12 @@ class VertexJobDriver(Driver[JobObservation]):
         return part == ProgramsRecord.part or part in JOB_RECORDS
 
     def observe(self, context: TargetContext, ledger: Ledger, reader: Reader) -> JobObservation:
-        """Return what is recorded, and the machines and buckets of the job."""
-        return observe_job(context, ledger, reader)
+        """Return what is recorded, and the machines, buckets and wheels of the job."""
+        observed, target = observe_job(context, ledger, reader), get_job_target(context)
+        if target.environment == "baked":
+            return observed
+        bucket = target.bucket_in(observed.names.regions[0])
+        return replace(observed, wheels=find_missing_wheels(context, bucket, reader))
 
     def refusals(self, context: TargetContext, observed: JobObservation) -> tuple[Refusal, ...]:
         """Return the fields that a job does not support, and buckets that it cannot use."""
@@ -185,7 +191,7 @@ class VertexJobDriver(Driver[JobObservation]):
         location = self.location(context.address, context.folder, ledger.state)
         if location is None:
             return self.condition_without_record(context, ledger)
-        (action,) = self.plan(context, self.observe(context, ledger, reader))
+        (action,) = self.plan(context, observe_job(context, ledger, reader))
         is_current = action.operation is Operation.KEEP
         return TargetCondition("current" if is_current else "outdated", location)
 
@@ -220,7 +226,7 @@ class VertexJobDriver(Driver[JobObservation]):
         self, context: TargetContext, ledger: Ledger, reader: Reader
     ) -> tuple[Refusal, ...]:
         """Return what the target's plan refuses."""
-        return self.refusals(context, self.observe(context, ledger, reader))
+        return self.refusals(context, observe_job(context, ledger, reader))
 
     def select_ranks(self, context: TargetContext, text: str) -> tuple[int, ...] | None:
         """Return the ranks of the machines whose output is shown; None for all."""

@@ -26,6 +26,7 @@ from provision.targets.vertex_job.resource_names import (
     build_job_names,
     get_job_target,
 )
+from provision.targets.vertex_job.wheels import WheelStock
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,7 @@ class JobObservation:
         offer: One machine with its price in a job on demand; None if it is unknown.
         buckets: The bucket of each region; {} for one that cannot be read.
         short_quotas: Why the quota of a region is too small for the job, by region.
+        wheels: The wheels in the bucket of the first region; None if they were not listed.
     """
 
     facts: Facts
@@ -50,6 +52,7 @@ class JobObservation:
     buckets: Mapping[str, Mapping[str, Any]]
     short_quotas: Mapping[str, str]
     image: ImageDescription
+    wheels: WheelStock | None = None
 
 
 def observe_job(context: TargetContext, ledger: Ledger, reader: Reader) -> JobObservation:

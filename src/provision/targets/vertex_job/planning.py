@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from shlex import quote
 
 from provision.effects.google import DeleteObjects, UploadObjects
 from provision.effects.local import RemoveTree
@@ -26,6 +27,7 @@ from provision.targets.vertex_job.records import (
     read_job_intent,
 )
 from provision.targets.vertex_job.resource_names import get_job_target
+from provision.targets.vertex_job.wheels import describe_wheels, locate_wheels
 
 
 def plan_programs(context: TargetContext, observed: JobObservation) -> Action:
@@ -76,6 +78,7 @@ def plan_removals(address: str, folder: Path, ledger: Ledger) -> Iterator[Action
     for part, document in parts:
         title = str(document.get("title", part))
         effects: tuple[Effect, ...]
+        notes: tuple[str, ...] = ()
         if part in JOB_RECORDS:
             job = JOB_RECORDS[part].from_json(document)
             recorded.add(job.nonce)
@@ -85,11 +88,12 @@ def plan_removals(address: str, folder: Path, ledger: Ledger) -> Iterator[Action
             continue
         if part == ProgramsRecord.part:
             programs = ProgramsRecord.from_json(document)
-            effects = tuple(map(DeleteObjects, filter(_is_own, programs.folders)))
+            folders = tuple(filter(_is_own, programs.folders))
+            effects, notes = tuple(map(DeleteObjects, folders)), tuple(map(_note_wheels, folders))
         else:
             paths = document.get("paths", ())
             effects = tuple(RemoveTree(resolve_own_folder(folder, path, address)) for path in paths)
-        others.append(Action(Operation.DESTROY, address, part, title, reason, effects))
+        others.append(Action(Operation.DESTROY, address, part, title, reason, effects, notes=notes))
     for intent in ledger.find_all_interrupted(address):
         if intent.part in JOB_RECORDS and intent.details.get("nonce") not in recorded:
             why = "an interrupted run may have started it"
@@ -143,9 +147,20 @@ def _notes(context: TargetContext, observed: JobObservation) -> Iterator[str]:
         yield from note_distant_bucket(bucket, region)
     if target.environment == "baked":
         yield "nothing is installed: the packages of the image are compared with the lock"
+    if observed.wheels is not None:
+        yield describe_wheels(observed.wheels)
     if target.replicas > 1:
         setup = "install the environment, " if target.environment == "install" else ""
         yield f"all machines {setup}meet, and are verified together"
+
+
+def _note_wheels(folder: str) -> str:
+    """Return the note that the wheels next to the folder of a target stay."""
+    wheels = locate_wheels(folder.rsplit("/", 3)[0])
+    return (
+        f"wheels in {wheels}, if any, stay, because other targets may use them; `gcloud storage rm "
+        f"--recursive {quote(wheels)}` deletes them"
+    )
 
 
 def _is_own(folder: str) -> bool:
