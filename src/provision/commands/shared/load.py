@@ -118,7 +118,7 @@ class LoadedSpec(NamedTuple):
     def command(self, verb: str, target: str = "") -> str:
         """Return the command line that applies a verb to this spec, or to one of its targets.
 
-        A sandbox has a lock of its own, which `apply` writes.
+        The lock of a sandbox is written by `apply`.
         """
         sandbox = self.sandbox_sources is not None
         verb = "apply" if sandbox and verb == "lock" else verb
