@@ -18,6 +18,7 @@ import pytest
 from provision.agent.probe.report_json import expand
 from provision.lock import Lock, loads
 from provision.targets.colab import cell
+from provision.targets.colab.payload import decode_payload
 from tests.rig import BACKEND, Bench, make_index, make_wheel, small_spec
 
 PROJECT = '[project]\nname = "ours"\nversion = "1.0"\ndependencies = ["beta"]\n'
@@ -234,7 +235,7 @@ def test_a_runtime_gets_a_wheel_of_the_same_files(project: Bench) -> None:
         assert done.returncode == 0, done.stdout + done.stderr
         about = cell.parse_about((project.folder / "spec.colab.py").read_text())
         assert about is not None
-        payload = zipfile.ZipFile(io.BytesIO(cell.decode_payload(about["payload"])))
+        payload = zipfile.ZipFile(io.BytesIO(decode_payload(about["payload"])))
         archive = zipfile.ZipFile(io.BytesIO(payload.read("wheels.zip")))
         (name,) = archive.namelist()
         document = json.loads(payload.read("document.json"))
