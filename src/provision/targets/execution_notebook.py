@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import provision
@@ -44,7 +45,7 @@ def render_execution_notebook(
         "make_again": context.command(verb),
         "payload_sha256": digest_payload(payload),
     }
-    text = cell.render_cell(about, encode_payload(payload))
+    text = cell.render_cell(about, encode_payload(payload, max_bytes=sys.maxsize))
     job = {"nonce": nonce, "folder": folder, "cell": text.split("\n")}
     program = cell.fill_template(cell.read_template("job"), job)
     title = f"Environment {notebook.format_code(context.spec.name)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -66,7 +67,7 @@ def describe_code(code: CodeTree) -> tuple[str, ...]:
     The payload has the same, but it is not next to the cell if the cell fetches it from a bucket.
     It is compressed, because a clone lists the files that are left out.
     """
-    return encode_payload(code.describe_members())
+    return encode_payload(code.describe_members(), max_bytes=sys.maxsize)
 
 
 def _find_earlier(

@@ -8,7 +8,6 @@ import hashlib
 import io
 import itertools
 import lzma
-import os
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -113,7 +112,7 @@ def encode_payload(
     return tuple(text[start : start + _LINE] for start in range(0, len(text), _LINE))
 
 
-@functools.lru_cache(maxsize=256)
+@functools.lru_cache(maxsize=64)
 def compress(content: bytes) -> bytes:
     """Return a stream of xz; cached, as one command needs the same repeatedly."""
     return lzma.compress(content, format=lzma.FORMAT_XZ, check=lzma.CHECK_CRC32, filters=[_FILTER])
@@ -151,7 +150,8 @@ def _find_groups(archive: bytes) -> Iterator[int]:
     is_first = True
     for entry in list_archive(archive):
         size = entry.end - entry.header
-        if is_first or zlib.crc32(os.fsencode(entry.path)) * _GROUP_BYTES < size << 32:
+        draw = zlib.crc32(entry.path.encode("utf-8", "surrogateescape"))
+        if is_first or draw * _GROUP_BYTES < size << 32:
             yield entry.header
         is_first = False
 
