@@ -441,6 +441,20 @@ PROMISES: dict[Promise, Measure] = {
         0.03,
     ): project_code.unchanged,
     Promise(
+        "plan-code-colab",
+        "provision plan, 5,000 unchanged files in a notebook",
+        "the same without code",
+        Figure.CPU_ADDED,
+        0.1,
+    ): project_code.unchanged_in_notebook,
+    Promise(
+        "plan-code-edit",
+        "the same after an edit of one file",
+        "the same without code",
+        Figure.CPU_ADDED,
+        0.5,
+    ): project_code.edited_in_notebook,
+    Promise(
         "conda-make",
         "solving and making a conda prefix, warm",
         "the same records, py-rattler alone",

@@ -328,7 +328,7 @@ def import_all() -> None:
     from provision.facts import load_facts
     from provision.field_types import StrictModel
     from provision.kinds import REGISTRY
-    from provision.targets.colab.cell import build_payload, encode_payload
+    from provision.targets.colab.payload import build_payload, encode_payload
     from provision.verification import device_files
     from provision.views.report.html import template_environment
 

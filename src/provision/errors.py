@@ -54,6 +54,10 @@ class ExternalError(ProvisionError):
     still_running: tuple[str, ...] | None = None
 
 
+class BuildRequirementsError(ExternalError):
+    """The locked build requirements of a package cannot be installed on this machine."""
+
+
 class NetworkError(ExternalError):
     """An index or service could not be reached."""
 

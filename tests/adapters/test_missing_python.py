@@ -62,10 +62,16 @@ def test_pythons_of_pyenv_are_found_although_uv_does_not_search_them(tmp_path: P
     assert found is not None
     assert found.version == "3.99.10"
     assert found.path == tmp_path / "home/.pyenv/versions/3.99.10/bin/python3"
+    again = RealSystem(environment).find_pythons("3.99").selected
+    assert again is found, "a system with the same variables does not search again"
+    shutil.rmtree(tmp_path / "home/.pyenv/versions/3.99.10")
+    other = RealSystem(environment).find_pythons("3.99").selected
+    assert other is not None
+    assert other.version == "3.99.9"
     versions = tmp_path / "home/.pyenv"
     missing = RealSystem({**kept, "PYENV_ROOT": str(versions)}).find_pythons("3.97")
     assert missing.selected is None
-    assert [python.version for python in missing.installed][-3:] == ["3.99.10", "3.99.9", "3.98.1"]
+    assert [python.version for python in missing.installed][-2:] == ["3.99.9", "3.98.1"]
 
 
 def test_the_device_of_a_sandbox_has_a_python_that_its_uv_finds(tmp_path: Path) -> None:

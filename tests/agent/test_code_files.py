@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import os
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -55,8 +53,7 @@ def test_the_bytes_do_not_depend_on_order_or_time(tmp_path: Path) -> None:
     turned = CodeManifest(tuple(reversed(manifest.files)), manifest.commit, manifest.dirty)
     os.utime(tmp_path / "here/train.py", (0, 0))
     assert turned.digest == manifest.digest == compute_code_digest(manifest.files)
-    archives = [zipfile.ZipFile(io.BytesIO(pack_code(one, contents))) for one in (manifest, turned)]
-    assert archives[0].namelist() == archives[1].namelist()
+    assert pack_code(turned, contents) == pack_code(manifest, contents)
 
 
 @pytest.mark.parametrize("changed", ["content", "mode", "path"])
@@ -127,14 +124,18 @@ def test_a_damaged_or_foreign_archive_is_refused(tmp_path: Path) -> None:
     archive, digest = broken("a.py")
     for content, wanted, words in (
         (b"not a zip", digest, "damaged"),
-        (archive[:-30], digest, "damaged"),
+        (archive[:-1], digest, "damaged"),
+        (archive[:-3], digest, "damaged"),
+        (archive + b"x", digest, "damaged"),
+        (archive.replace(b" 1 ", b" -9 "), digest, "damaged"),
+        (archive.replace(b"100644", b"10064x"), digest, "damaged"),
+        (b"{}" + archive[archive.find(b"\0") :], digest, "damaged"),
+        (b"[]\0", digest, "damaged"),
         (archive, "sha256:" + "0" * 64, "does not match the expected digest"),
     ):
         with pytest.raises(CodeError, match=words):
             unpack_code(content, wanted, tmp_path / "code")
-    manifest = CodeManifest((CodeFile("a.py", 0o100644, "0" * 64),))
-    with pytest.raises(CodeError, match=r"a\.py in the code archive does not match"):
-        unpack_code(pack_code(manifest, {"a.py": b"x"}), manifest.digest, tmp_path / "code")
+    assert not (tmp_path / "code").exists()
     for document in ({}, [], {"schema": "provision.code/1", "files": [["a"]]}):
         with pytest.raises(CodeError, match="damaged"):
             CodeManifest.from_json(document)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from provision.sandbox.serve import serve
-from provision.targets.colab.cell import decode_payload
+from provision.targets.colab.payload import decode_payload
 from tests.colab.conftest import LIGHT
 from tests.colab_rig.catalogue import Tool
 from tests.colab_rig.machine import Machine

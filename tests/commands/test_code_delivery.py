@@ -20,6 +20,7 @@ from provision.commands.shared.load import load_spec
 from provision.plan import Operation
 from provision.sandbox.serve import serve
 from provision.targets.colab import cell
+from provision.targets.colab.payload import decode_payload, encode_payload
 from tests.rig import Bench, small_spec
 
 URL = "https://git.example.com/team/job.git"
@@ -86,8 +87,8 @@ def delivered(bench: Bench) -> dict[str, Any]:
     """Return the description of the clone in a cell; {} if it has an archive."""
     about = cell.parse_about((bench.folder / "spec.colab.py").read_text())
     assert about is not None
-    payload = zipfile.ZipFile(io.BytesIO(cell.decode_payload(about["payload"])))
-    names = {"code.json", "code.zip"} & set(payload.namelist())
+    payload = zipfile.ZipFile(io.BytesIO(decode_payload(about["payload"])))
+    names = {"code.json", "code.archive"} & set(payload.namelist())
     assert len(names) == 1
     return dict(json.loads(payload.read("code.json"))) if "code.json" in names else {}
 
@@ -160,13 +161,37 @@ def test_an_edited_archive_in_a_cell_is_replaced(project: Bench) -> None:
     text = path.read_text()
     about = cell.parse_about(text)
     assert about is not None
-    payload = cell.decode_payload(about["payload"])
+    payload = decode_payload(about["payload"])
     edited = payload.replace(b"print(1)", b"print(9)")
     assert edited != payload
-    path.write_text(cell.render_cell(about, cell.encode_payload(edited), (), about["code"]))
+    path.write_text(cell.render_cell(about, encode_payload(edited), (), about["code"]))
     assert "does not match" in render(project, "--check", ends=1)
     render(project)
     assert path.read_text() == text
+
+
+@pytest.mark.parametrize(
+    "bucket", ["", pytest.param(", bucket: 'gs://my-bucket/p'", marks=pytest.mark.long)]
+)
+def test_an_edited_commit_in_a_cell_is_replaced(project: Bench, bucket: str) -> None:
+    variables, earlier = public(project), git(project, "rev-parse", "HEAD")
+    spec(project, "{path: ., exclude: [home]}", bucket)
+    (project.folder / "train.py").write_text("print(2)\n")
+    head = commit(project)
+    render(project, **variables)
+    path = project.folder / "spec.colab.py"
+    text = path.read_text()
+    about = dict(cell.parse_about(text) or {})
+    described = decode_payload(about.pop("code")).replace(head.encode(), earlier.encode())
+    payload, addresses = about.pop("payload"), about.pop("payload_urls")
+    edited = cell.render_cell(about, payload, addresses, encode_payload(described))
+    assert edited != text
+    for _ in ("the state has the cell", "another machine"):
+        path.write_text(edited)
+        assert "does not match" in render(project, "--check", ends=1, **variables)
+        render(project, **variables)
+        assert path.read_text() == text
+        shutil.rmtree(project.folder / ".provision")
 
 
 @pytest.mark.long

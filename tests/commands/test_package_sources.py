@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -15,9 +16,14 @@ from typing import Any
 
 import pytest
 
+from provision.adapters import RealSystem
 from provision.agent.probe.report_json import expand
+from provision.commands.shared.load import load_spec
+from provision.commands.shared.package_contents import build_wheels
+from provision.errors import ExternalError
 from provision.lock import Lock, loads
 from provision.targets.colab import cell
+from provision.targets.colab.payload import decode_payload
 from tests.rig import BACKEND, Bench, make_index, make_wheel, small_spec
 
 PROJECT = '[project]\nname = "ours"\nversion = "1.0"\ndependencies = ["beta"]\n'
@@ -212,6 +218,51 @@ def test_dynamic_metadata_needs_permission_to_run_code(project: Bench) -> None:
     assert marker.exists()
 
 
+def write_tool(bench: Bench, *tags: str, size: int = 0) -> None:
+    """Put a compiled build requirement of ours on the index, for some platforms."""
+    (bench.folder / "libs/ours/pyproject.toml").write_text(
+        PROJECT + SYSTEM.replace('["rigbackend"]', '["rigbackend", "tool"]')
+    )
+    index, folder = bench.folder.parent / "index", bench.folder / "tools"
+    shutil.rmtree(index / "tool", ignore_errors=True)
+    make_index(index, tuple(make_wheel(folder, "tool", "1.0", tag=tag, size=size) for tag in tags))
+
+
+LINUX, MACOS = "py3-none-manylinux_2_17_x86_64", "py3-none-macosx_11_0_arm64"
+
+
+def test_build_requirements_without_a_wheel_for_the_target_are_refused(project: Bench) -> None:
+    write_tool(project, MACOS)
+    shown = refused(project, "{name: ours, path: libs/ours}", "lock")
+    assert "4:5: no versions of the build requirements of ours suit every target" in shown
+    assert "tool==1.0 has no" in shown
+    assert "change `requires` under [build-system] in its pyproject.toml" in shown
+
+
+def test_build_requirements_that_are_locked_for_another_platform_are_named(project: Bench) -> None:
+    target = "{kind: colab, runtime: '2026.07', isolation: venv}"
+    line = "{name: ours, path: libs/ours}"
+    project.spec(small_spec(line, extra=f"targets: {{c: {target}}}\n"))
+    write_tool(project, LINUX, MACOS)
+    assert project.run("lock", "spec.yaml").returncode == 0
+    locked = loads((project.folder / "spec.lock").read_text(), "spec.lock")
+    write_tool(project, LINUX, size=5)  # its hash is not in the lock
+
+    class Mac(RealSystem):
+        def platform(self) -> str:
+            return "macos-arm64"
+
+    for kind, end in ((Mac, " on this machine"), (RealSystem, "")):
+        system = kind(project.environment())
+        loaded = load_spec(project.folder / "spec.yaml", system)
+        with pytest.raises(ExternalError) as error:
+            build_wheels(loaded, locked, ("c",), system, lambda _: None)
+        assert error.value.what.endswith(f"ours cannot be built{end}")
+        assert "Hash mismatch for `tool==1.0`" in error.value.why
+        why = "its build requirements are locked for linux-x86_64, and this machine is macos-arm64"
+        assert (why in error.value.why) == (kind is Mac)
+
+
 def test_another_kind_of_target_refuses_it(project: Bench) -> None:
     place = "project: my-project, region: us-central1, bucket: gs://my-bucket/p"
     target = f"{{kind: colab-enterprise, {place}}}"
@@ -234,7 +285,7 @@ def test_a_runtime_gets_a_wheel_of_the_same_files(project: Bench) -> None:
         assert done.returncode == 0, done.stdout + done.stderr
         about = cell.parse_about((project.folder / "spec.colab.py").read_text())
         assert about is not None
-        payload = zipfile.ZipFile(io.BytesIO(cell.decode_payload(about["payload"])))
+        payload = zipfile.ZipFile(io.BytesIO(decode_payload(about["payload"])))
         archive = zipfile.ZipFile(io.BytesIO(payload.read("wheels.zip")))
         (name,) = archive.namelist()
         document = json.loads(payload.read("document.json"))

@@ -6,10 +6,12 @@ from __future__ import annotations
 
 import ast
 import base64
+import hashlib
 import io
 import json
 import lzma
 import os
+import random
 import re
 import subprocess
 import sys
@@ -22,14 +24,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from IPython.core.inputtransformer2 import TransformerManager
 
+from provision.agent.core.code_files import ARCHIVE, CodeFile, CodeManifest, pack_code
 from provision.facts import Facts, load_facts
 from provision.sandbox.serve import serve
 from provision.targets.colab.cell import (
-    build_payload,
-    compress,
-    decode_payload,
-    digest_payload,
-    encode_payload,
     fill_template,
     is_same_cell,
     parse_about,
@@ -38,6 +36,14 @@ from provision.targets.colab.cell import (
     to_literal,
 )
 from provision.targets.colab.notebook import format_code
+from provision.targets.colab.payload import (
+    PayloadTooLargeError,
+    build_payload,
+    compress,
+    decode_payload,
+    digest_payload,
+    encode_payload,
+)
 from provision.targets.colab.rendered_files import render_files
 from tests.rig import served
 from tests.support import require
@@ -258,6 +264,43 @@ def test_parts_of_an_existing_payload_are_not_compressed_again() -> None:
     assert decode_payload(lines) == changed
     for damaged in (("x y",), (existing[0][:50],), (), 3, ("".join(existing)[:-5],)):
         assert decode_payload(encode_payload(changed, damaged)) == changed  # type: ignore[arg-type]
+
+
+def code_payload(contents: dict[str, bytes]) -> bytes:
+    rows = [
+        CodeFile(path, 0o100644, hashlib.sha256(content).hexdigest())
+        for path, content in contents.items()
+    ]
+    return build_payload(b"{}", {ARCHIVE: pack_code(CodeManifest(tuple(rows)), contents)})
+
+
+def test_after_an_edit_one_group_of_files_is_compressed() -> None:
+    draw = random.Random(1)
+    contents = {f"a{number}.py": draw.randbytes(64) * 256 for number in range(200)}
+    compress.cache_clear()
+    existing = encode_payload(code_payload(contents))
+    assert compress.cache_info().misses > 6
+    compress.cache_clear()
+    edited = code_payload({**contents, "a117.py": draw.randbytes(64) * 258, "new.py": b"1"})
+    lines = encode_payload(edited, existing)
+    # The digest, two groups, and what follows the code.
+    assert compress.cache_info().misses <= 4
+    assert decode_payload(lines) == edited
+
+
+def test_parts_with_the_same_content_are_all_there() -> None:
+    payload = code_payload({"zeros.bin": bytes(2**22)})
+    assert decode_payload(encode_payload(payload, encode_payload(payload))) == payload
+
+
+def test_a_payload_that_is_too_large_is_not_compressed_to_its_end() -> None:
+    contents = {f"data{number}.bin": random.Random(number).randbytes(2**22) for number in range(3)}
+    payload = code_payload({**contents, "train.py": b"print(1)"})
+    compress.cache_clear()
+    with pytest.raises(PayloadTooLargeError) as error:
+        encode_payload(payload)
+    assert str(error.value) == "data0.bin (4096 KiB), data1.bin (4096 KiB), data2.bin (4096 KiB)"
+    assert compress.cache_info().misses <= 3
 
 
 def test_an_edited_description_of_the_code_makes_another_cell() -> None:

@@ -13,9 +13,10 @@ import pytest
 
 from provision.adapters import RealSystem
 from provision.facts import Facts, load_facts
-from provision.targets.colab.cell import encode_payload, parse_about
+from provision.targets.colab.cell import parse_about
 from provision.targets.colab.github_link import build_colab_link
 from provision.targets.colab.notebook import ENVIRONMENT_CELL, USER_CELL, VERIFY_CELL
+from provision.targets.colab.payload import encode_payload
 from provision.targets.colab.rendered_files import RenderedFiles, render_files
 from tests.targets.colab_places import place
 

@@ -68,8 +68,11 @@ class _FolderContents(Mapping[str, bytes]):
     def __getitem__(self, path: str) -> bytes:
         if path in self._contents:
             return self._contents[path]
-        with wrap_os_errors("read", self._folder / path):
+        try:
             file, content = read_code_file(self._folder, path)
+        except OSError:
+            with wrap_os_errors("read", self._folder / path):  # 10 us, so only for errors
+                raise
         if file != self._files[path]:
             raise ExternalError(
                 f"{self._folder / path} changed while the command was running",

@@ -48,11 +48,15 @@ class LocalCodeReader:
             url, commit, subdirectory, exclude, self._environment, offline=self._offline
         )
 
-    def may_have_copy(self, code: CodeTree, clone: CodeClone) -> bool:
+    def may_have_copy(
+        self, code: CodeTree, clone: CodeClone, *, compare_files: bool = False
+    ) -> bool:
         """See CodeReader."""
         from provision.adapters import public_copy
 
-        return public_copy.may_have_copy(code, clone, self._environment)
+        return public_copy.may_have_copy(
+            code, clone, self._environment, compare_files=compare_files
+        )
 
     def find_public_copy(self, code: CodeTree) -> CodeClone | None:
         """See CodeReader."""

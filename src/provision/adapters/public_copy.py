@@ -26,20 +26,32 @@ _OF_THE_USER = ("HOME", "XDG_CONFIG_HOME", "GIT_ASKPASS", "SSH_ASKPASS")
 """Variables by which git finds configuration and credentials."""
 
 
-def may_have_copy(code: CodeTree, clone: CodeClone, environment: Mapping[str, str]) -> bool:
+def may_have_copy(
+    code: CodeTree, clone: CodeClone, environment: Mapping[str, str], *, compare_files: bool
+) -> bool:
     """See `CodeReader.may_have_copy`."""
     if clone.url not in _list_public_addresses(code, environment):
         return False
     if code.git:
-        return True
+        return clone.commit == code.manifest.commit and clone.subdirectory == code.subdirectory
     variables = {**git_variables(environment), "GIT_NO_LAZY_FETCH": "1"}
     words = ("branch", "--remotes", "--contains", clone.commit)
     try:
         branches = run_git(code.folder, variables, *words, timeout_s=_TIMEOUT_S)
     except (OSError, subprocess.TimeoutExpired):
         return True
-    is_unknown = branches.returncode != 0
-    return is_unknown or bool(branches.stdout)
+    if branches.returncode != 0:  # this clone does not have the commit
+        return True
+    if not branches.stdout or not compare_files:
+        return bool(branches.stdout)
+    try:
+        entries = list_commit(code.folder, clone.commit, clone.subdirectory, variables)
+        own = select_entries(entries, frozenset(clone.left_out))
+        files, _ = read_entries(code.folder, own, variables)
+    except (GitError, OSError, subprocess.TimeoutExpired) as error:
+        log.info("the code is not compared with commit %s: %s", clone.commit, error)
+        return False
+    return compute_code_digest(files) == code.digest
 
 
 def _list_public_addresses(code: CodeTree, environment: Mapping[str, str]) -> tuple[str, ...]:

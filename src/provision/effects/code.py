@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from provision.agent.core.code_clone import CodeClone
+from provision.agent.core.code_clone import CLONE, CodeClone
 from provision.agent.core.code_files import ARCHIVE, CodeManifest, pack_code
 
 
@@ -60,6 +60,10 @@ class CodeTree:
     def pack_members(self) -> Mapping[str, bytes]:
         """Return the files that a payload has of it, by name."""
         return self.members or {ARCHIVE: self.pack()}
+
+    def describe_members(self) -> bytes:
+        """Return what these files follow from: the clone, or digest, commit and dirty state."""
+        return self.members.get(CLONE) or self.manifest.describe_origin()
 
 
 class UnpackCode(NamedTuple):
@@ -120,8 +124,13 @@ class CodeReader(Protocol):
         May block for minutes if the commit is not in the cache.
         """
 
-    def may_have_copy(self, code: CodeTree, clone: CodeClone) -> bool:
+    def may_have_copy(
+        self, code: CodeTree, clone: CodeClone, *, compare_files: bool = False
+    ) -> bool:
         """Return whether a repository of some code may still have a commit, offline.
+
+        With `compare_files`, its commit must have the files of the code: somebody may have edited
+        the description.
 
         It does not if this clone of the repository has the commit, but no branch of a remote does.
         A shallow clone may not have the commit, and then nothing is known of it.

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import provision
 from provision.targets.colab import cell, notebook
 from provision.targets.colab.agent_config import encode_config
+from provision.targets.colab.payload import build_context_payload, digest_payload, encode_payload
 from provision.targets.context import TargetContext
 
 _METADATA = {
@@ -34,16 +36,16 @@ def render_execution_notebook(
     if sources is not None:
         expectations |= {"simulated": list(sources.simulated), "paths": {}}
         document |= {"gpu": None, "paths": {}}
-    payload = cell.build_payload(encode_config(document), cell.build_payload_members(context))
+    payload = build_context_payload(encode_config(document), context)
     about: dict[str, Any] = {
         "what": f"environment {context.spec.name}",
         "lock": context.lock.digest,
         "nonce": nonce,
         "made_by": f"provision {provision.__version__}",
         "make_again": context.command(verb),
-        "payload_sha256": cell.digest_payload(payload),
+        "payload_sha256": digest_payload(payload),
     }
-    text = cell.render_cell(about, cell.encode_payload(payload))
+    text = cell.render_cell(about, encode_payload(payload, max_bytes=sys.maxsize))
     job = {"nonce": nonce, "folder": folder, "cell": text.split("\n")}
     program = cell.fill_template(cell.read_template("job"), job)
     title = f"Environment {notebook.format_code(context.spec.name)}"

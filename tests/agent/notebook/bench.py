@@ -253,13 +253,21 @@ class Runtime:
             else {f"{pin}.whl": 64 * "0"}
         )
 
-    def lay_out(self, document: dict[str, Any], *, clone: bytes = b"", **archives: bytes) -> Path:
-        """Write the members as the cell does, and return their folder; `code` is code.zip, `clone`
-        code.json.
+    def lay_out(
+        self,
+        document: dict[str, Any],
+        *,
+        clone: bytes = b"",
+        code: bytes = b"",
+        wheels: bytes = b"",
+    ) -> Path:
+        """Write the members as the cell does, and return their folder; `code` is
+        code.archive, `clone` code.json.
         """
         members = {
-            **{f"{name}.zip": content for name, content in archives.items()},
             **({"code.json": clone} if clone else {}),
+            **({"code.archive": code} if code else {}),
+            **({"wheels.zip": wheels} if wheels else {}),
             "document.json": json.dumps(document).encode(),
             **{name: with_bytecode(content) for name, content in PROGRAMS.items()},
         }

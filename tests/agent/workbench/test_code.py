@@ -15,7 +15,7 @@ MANIFEST = CodeManifest((CodeFile("a.py", 0o100644, hashlib.sha256(CONTENT).hexd
 
 
 def test_the_archive_is_unpacked_below_its_digest(tmp_path: Path) -> None:
-    archive = tmp_path / "code.zip"
+    archive = tmp_path / "code.archive"
     archive.write_bytes(pack_code(MANIFEST, {"a.py": CONTENT}))
     assert main(["unpack", str(archive), MANIFEST.digest, str(tmp_path / "code")]) == 0
     assert (code_folder(tmp_path / "code", MANIFEST.digest) / "a.py").read_bytes() == CONTENT
@@ -24,7 +24,7 @@ def test_the_archive_is_unpacked_below_its_digest(tmp_path: Path) -> None:
 def test_an_archive_that_cannot_be_used_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    archive = tmp_path / "code.zip"
+    archive = tmp_path / "code.archive"
     archive.write_bytes(b"PK")
     words = ["unpack", str(archive), MANIFEST.digest, str(tmp_path / "code")]
     assert main(words) == 2

@@ -27,7 +27,7 @@ from provision.agent.install.uv_inputs import build_index_variables
 from provision.effects.local import InstallPackages
 from provision.effects.packages import IndexSource, NamedIndex
 from provision.effects.wheels import BuiltWheel, PackageSource
-from provision.errors import ExternalError, LockError, Refused
+from provision.errors import BuildRequirementsError, ExternalError, LockError, Refused
 from provision.sanitize import escape_line
 
 if TYPE_CHECKING:
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 _EARLIEST_DATE = "315532800"
 """1980-01-01, the first date of a zip file."""
 _MAX_NAMED = 5
+_BUILD_REQUIREMENTS = "requirements from `build-system.requires`"
+"""In uv's message if it cannot resolve or install them."""
 _CACHE_VERSION = "2"
 """Part of the name in the cache: to be raised when building changes."""
 
@@ -52,6 +54,7 @@ def build_wheel(
 
     Raises:
         LockError: the files are not those that were planned or locked.
+        BuildRequirementsError: what builds it cannot be installed.
         ExternalError: it cannot be built.
     """
     if source.is_wheel and source.path is not None:
@@ -217,9 +220,9 @@ def _build(
     try:
         run_uv([*argv, str(tree)], variables, scratch)
     except (ExternalError, LockError) as error:
-        raise ExternalError(
-            f"{source.name} cannot be built", why=error.why or error.what, hint=error.hint
-        ) from error
+        why = error.why or error.what
+        kind = BuildRequirementsError if _BUILD_REQUIREMENTS in why else ExternalError
+        raise kind(f"{source.name} cannot be built", why=why, hint=error.hint) from error
 
 
 def _changed_error(source: PackageSource) -> LockError:

@@ -49,6 +49,9 @@ _STEP = re.compile(
     r"| +(Building|Built) | [-+~] \S+=="
 )
 _UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+_found_interpreters: dict[tuple[str, frozenset[tuple[str, str]]], PythonInstallation] = {}
+"""Interpreters by minor version and the caller's variables. `add --apply` sets uv up twice, and
+with the shims of pyenv each search takes 0.45 s of CPU."""
 _ALLOW_DOWNLOADS = {"UV_PYTHON_DOWNLOADS": "manual"}
 
 
@@ -58,7 +61,6 @@ class UvToolchain:
     def __init__(self, environment: Mapping[str, str], *, offline: bool) -> None:
         self._caller_environment = environment
         self._offline = offline
-        self._interpreters: dict[str, PythonInstallation] = {}
 
     def environment(self) -> dict[str, str]:
         """Return the variables for uv: nothing of the caller's configuration decides a result."""
@@ -101,14 +103,16 @@ class UvToolchain:
     def interpreter(self, minor: str) -> PythonInstallation | None:
         """Return the interpreter to use for a minor version, None if there is none.
 
-        The interpreter that runs us comes first. uv is queried again only while none is found.
+        The interpreter that runs us comes first. uv is queried once in a process, and again while
+        none is found.
         """
-        if minor not in self._interpreters:
+        key = (minor, frozenset(self._caller_environment.items()))
+        interpreter = _found_interpreters.get(key)
+        if interpreter is None or not interpreter.path.exists():
             interpreter = self._find_interpreter(minor)
-            if interpreter is None:
-                return None
-            self._interpreters[minor] = interpreter
-        return self._interpreters[minor]
+        if interpreter is not None:
+            _found_interpreters[key] = interpreter
+        return interpreter
 
     def any_interpreter(self, minor: str) -> PythonInstallation:
         """Return the interpreter for a minor version, else the one that runs us."""

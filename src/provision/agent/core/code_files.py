@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import os
 import shutil
 import stat
 import tempfile
-import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, NamedTuple
 
 SCHEMA = "provision.code/1"
 FILE_MODE, PROGRAM_MODE, LINK_MODE = 0o100644, 0o100755, 0o120000
 """The modes that git knows for files."""
 TREE, MANIFEST = "tree", "manifest.json"
-"""The folder of the files, and the list of them, in an archive and where it is unpacked."""
-ARCHIVE = "code.zip"
+"""The folder of the files, and the list of them, where an archive is unpacked."""
+ARCHIVE = "code.archive"
 """The name of the archive on a device."""
-_EPOCH = (1980, 1, 1, 0, 0, 0)
+_DAMAGED = "the code archive is damaged"
 
 
 class CodeError(Exception):
@@ -58,6 +56,11 @@ class CodeManifest:
     def digest(self) -> str:
         """The digest over path, mode and content of every file."""
         return compute_code_digest(self.files)
+
+    def describe_origin(self) -> bytes:
+        """Return digest, commit and dirty state as JSON, the same bytes for the same values."""
+        origin = {"digest": self.digest, "commit": self.commit, "dirty": self.dirty}
+        return json.dumps(origin, sort_keys=True).encode()
 
     def to_json(self) -> dict[str, Any]:
         """Return the manifest as a JSON object."""
@@ -132,20 +135,47 @@ def find_changed_files(folder: Path, manifest: CodeManifest) -> tuple[CodeManife
     return CodeManifest(tuple(present), manifest.commit, manifest.dirty), changed
 
 
+class ArchiveEntry(NamedTuple):
+    """A file in an archive: where its header and its content begin, and where the content ends."""
+
+    path: str
+    mode: int
+    header: int
+    start: int
+    end: int
+
+
 def pack_code(manifest: CodeManifest, contents: Mapping[str, bytes]) -> bytes:
-    """Return the archive of code: the manifest and the files, the same bytes everywhere."""
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
+    """Return the archive of code, the same bytes everywhere.
 
-        def add(name: str, mode: int, content: bytes) -> None:
-            entry = zipfile.ZipInfo(name, _EPOCH)
-            entry.create_system, entry.external_attr = 3, mode << 16
-            archive.writestr(entry, content)
+    It begins with digest and commit as JSON and a zero byte. For each file follow mode, size and
+    path, separated by blanks, a zero byte, and the content. The digest covers everything else that
+    a zip file would have: with its checksums, and with a sha256 of each file, 5,000 small files
+    take ten times as long to pack, and three times as much when they are compressed.
+    """
+    pieces = [manifest.describe_origin(), b"\0"]
+    for file in sorted(manifest.files, key=lambda file: file.path):
+        content = contents[file.path]
+        path = file.path.encode("utf-8", "surrogateescape")
+        pieces += (b"%o %d %s\0" % (file.mode, len(content), path), content)
+    return b"".join(pieces)
 
-        add(MANIFEST, FILE_MODE, json.dumps(manifest.to_json(), sort_keys=True).encode())
-        for file in sorted(manifest.files, key=lambda file: file.path):
-            add(f"{TREE}/{file.path}", file.mode, contents[file.path])
-    return buffer.getvalue()
+
+def list_archive(archive: bytes) -> Iterator[ArchiveEntry]:
+    """Yield the files of an archive in their order. Raises CodeError if it is damaged."""
+    end = archive.find(b"\0") + 1
+    while end < len(archive):
+        header = end
+        start = archive.find(b"\0", header) + 1
+        try:
+            mode, size, path = archive[header : max(start - 1, header)].split(b" ", 2)
+            end = start + int(size)
+            if not start <= end <= len(archive):
+                raise ValueError("the size is wrong")
+            name = path.decode("utf-8", "surrogateescape")
+            yield ArchiveEntry(name, int(mode, 8), header, start, end)
+        except ValueError:
+            raise CodeError(_DAMAGED) from None
 
 
 def code_folder(parent: Path, digest: str) -> Path:
@@ -163,18 +193,10 @@ def unpack_code(archive: bytes, digest: str, parent: Path) -> Path:
         CodeError: the archive is not that of the digest, or contains a path that leaves its folder.
         OSError: a file cannot be written.
     """
-    try:
-        with zipfile.ZipFile(io.BytesIO(archive)) as opened:
-            members = {name: opened.read(name) for name in opened.namelist()}
-            manifest = CodeManifest.from_json(json.loads(members[MANIFEST]))
-            contents = {file.path: members[f"{TREE}/{file.path}"] for file in manifest.files}
-    except (zipfile.BadZipFile, KeyError, ValueError):
-        raise CodeError("the code archive is damaged") from None
+    manifest, contents = _read_archive(archive)
     if manifest.digest != digest:
         raise CodeError("the digest of the code archive does not match the expected digest")
     for file in manifest.files:
-        if hashlib.sha256(contents[file.path]).hexdigest() != file.sha256:
-            raise CodeError(f"{file.path} in the code archive does not match its listed sha256")
         _require_inside(file, contents[file.path])
     tree = code_folder(parent, digest)
     target = tree.parent
@@ -184,7 +206,8 @@ def unpack_code(archive: bytes, digest: str, parent: Path) -> Path:
     temporary = Path(tempfile.mkdtemp(dir=parent, prefix=f".{target.name}."))
     try:
         _write_files(temporary / TREE, manifest, contents)
-        (temporary / MANIFEST).write_bytes(members[MANIFEST])
+        document = json.dumps(manifest.to_json(), sort_keys=True)
+        (temporary / MANIFEST).write_text(document, encoding="utf-8")
         os.chmod(temporary, 0o755)
         if target.exists():
             os.replace(target, _free_name(target))
@@ -193,6 +216,21 @@ def unpack_code(archive: bytes, digest: str, parent: Path) -> Path:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
     return tree
+
+
+def _read_archive(archive: bytes) -> tuple[CodeManifest, dict[str, bytes]]:
+    """Return the files of an archive, with the content of each by its path."""
+    files, contents = [], {}
+    try:
+        origin = json.loads(archive[: archive.find(b"\0")])
+        commit, dirty = str(origin["commit"]), origin["dirty"] is True
+    except (KeyError, TypeError, ValueError):
+        raise CodeError(_DAMAGED) from None
+    for entry in list_archive(archive):
+        content = archive[entry.start : entry.end]
+        contents[entry.path] = content
+        files.append(CodeFile(entry.path, entry.mode, hashlib.sha256(content).hexdigest()))
+    return CodeManifest(tuple(files), commit, dirty), contents
 
 
 def _free_name(folder: Path) -> Path:

@@ -10,7 +10,7 @@ from provision.commands.shared.package_origins import own_files
 from provision.effects.code import CodeProblem
 from provision.effects.system import ProgressCallback, Reader, System
 from provision.effects.wheels import PackageSource
-from provision.errors import ExternalError
+from provision.errors import BuildRequirementsError, ExternalError
 from provision.kinds.base import Refusal
 from provision.lock import Lock, LockedEnvironment, LockedPackage
 from provision.targets import TargetContext, find_driver
@@ -56,6 +56,7 @@ def build_wheels(
     Raises:
         LockError: the version of a package is not the locked one.
         Refused: a package is compiled.
+        BuildRequirementsError: what builds a package cannot be installed on this machine.
         ExternalError: a package cannot be built.
     """
     for name in names:
@@ -64,8 +65,24 @@ def build_wheels(
             continue
         environment = lock.environment(name, driver.platform)
         for source in read_package_contents(loaded, lock, environment, system, elsewhere=True):
-            if not source.problems:
+            if source.problems:
+                continue
+            try:
                 system.build_wheel(source, lock.python, progress)
+            except BuildRequirementsError as error:
+                platforms = sorted({locked.platform for locked in lock.environments})
+                if system.platform() in platforms or not source.build:
+                    raise
+                lines = [package.key for package in loaded.spec.packages]
+                listed = " and ".join(platforms)
+                raise BuildRequirementsError(
+                    f"{loaded.position('packages', lines.index(source.name))}: {error.what} on "
+                    "this machine",
+                    why=f"its build requirements are locked for {listed}, and this machine is "
+                    f"{system.platform()}\n{error.why}",
+                    hint=f"build its wheel yourself, or on a machine with {listed}, and list that "
+                    "file in `packages` in place of its source",
+                ) from error
 
 
 def find_package_refusals(context: TargetContext) -> Iterator[Refusal]:

@@ -17,7 +17,7 @@ from provision.commands.shared.path_packages import (
 from provision.effects.packages import UvProject
 from provision.effects.system import Notice, ProgressCallback, Reader, System
 from provision.effects.wheels import PackageSource
-from provision.errors import LockError
+from provision.errors import LockError, Unsatisfiable
 from provision.lock import Lock, digest_of
 from provision.lock.inputs import is_line_locked
 from provision.lock.origins import LockedOrigin
@@ -136,7 +136,7 @@ def _read_origin(
         metadata = parse_wheel_metadata(built, where)
     check_source(line, metadata, text, where, spec)
     if file is None:
-        build = _lock_build(find_build_requires(text), loaded, system, progress)
+        build = _lock_build(line, find_build_requires(text), loaded, system, progress)
         origin = LockedOrigin(
             origin.metadata,
             origin.path,
@@ -158,9 +158,17 @@ def _read_origin(
 
 
 def _lock_build(
-    requires: tuple[str, ...], loaded: LoadedSpec, system: System, progress: ProgressCallback
+    line: Package,
+    requires: tuple[str, ...],
+    loaded: LoadedSpec,
+    system: System,
+    progress: ProgressCallback,
 ) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return the versions and hashes of what builds a package."""
+    """Return the versions and hashes of what builds a package.
+
+    Raises:
+        LockError: no versions have a wheel for the platform of each target.
+    """
     if not requires:
         return ()
     spec = loaded.spec
@@ -173,7 +181,15 @@ def _lock_build(
         environments=tuple(map(marker_of, sorted(platforms))),
         exclude_newer=spec.exclude_newer,
     )
-    resolution = system.resolve(project, progress)
+    try:
+        resolution = system.resolve(project, progress)
+    except Unsatisfiable as error:
+        raise LockError(
+            f"no versions of the build requirements of {line.key} suit every target",
+            why=error.why,
+            hint="change `requires` under [build-system] in its pyproject.toml, or build its wheel "
+            f"and list that file in `packages` in place of its source\n{error.hint}",
+        ) from None
     rows = tomllib.loads(resolution.pylocks[""]).get("packages", ())
     return tuple(
         (

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import io
 import json
-import zipfile
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+import sys
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from provision.agent.core.code_clone import CLONE, CodeClone
-from provision.agent.core.code_files import ARCHIVE, MANIFEST, CodeError, CodeManifest
+from provision.agent.core.code_files import CodeError, CodeManifest
 from provision.effects.code import CodeTree
 from provision.effects.system import Reader
 from provision.targets.colab import cell
 from provision.targets.colab.file_names import CELL_SUFFIX
+from provision.targets.colab.payload import decode_payload, encode_payload
+from provision.targets.colab.records import NotebookRecord
 from provision.targets.context import TargetContext
 
 
@@ -23,7 +22,7 @@ def with_code_delivery(
     context: TargetContext,
     existing: Mapping[str, bytes],
     reader: Reader,
-    recorded_payload: str = "",
+    recorded: NotebookRecord | None = None,
 ) -> TargetContext:
     """Return a context whose code has the files for a payload.
 
@@ -34,19 +33,18 @@ def with_code_delivery(
         context: the target with its code.
         existing: the files that exist, by name.
         reader: finds the public copy of the code.
-        recorded_payload: the sha256 of the payload that was rendered here last; "" for none.
+        recorded: what the state has of these files.
     """
     code, declared = context.code, context.spec.code
     if code is None or declared is None or code.problems:
         return context
     members: Mapping[str, bytes] = {}
-    earlier = _find_earlier(existing, code.manifest)
+    earlier, is_unedited = _find_earlier(existing, code.manifest, recorded)
     if isinstance(earlier, CodeManifest):
         code = replace(code, manifest=earlier)
-        members = _take_archive(existing, earlier, recorded_payload)
     elif declared.clone:
         codes = reader.code()
-        if earlier is None or not codes.may_have_copy(code, earlier):
+        if earlier is None or not codes.may_have_copy(code, earlier, compare_files=not is_unedited):
             earlier = codes.find_public_copy(code)
         members = {CLONE: earlier.to_bytes()} if earlier is not None else {}
     return replace(context, code=replace(code, members=members))
@@ -69,58 +67,34 @@ def describe_code(code: CodeTree) -> tuple[str, ...]:
     The payload has the same, but it is not next to the cell if the cell fetches it from a bucket.
     It is compressed, because a clone lists the files that are left out.
     """
-    manifest = code.manifest
-    packed = {"digest": manifest.digest, "commit": manifest.commit, "dirty": manifest.dirty}
-    content = code.members.get(CLONE) or json.dumps(packed, sort_keys=True).encode()
-    return cell.encode_payload(content)
+    return encode_payload(code.describe_members(), max_bytes=sys.maxsize)
 
 
 def _find_earlier(
-    existing: Mapping[str, bytes], manifest: CodeManifest
-) -> CodeClone | CodeManifest | None:
-    """Return how an existing cell brings some code; None if it does not.
+    existing: Mapping[str, bytes], manifest: CodeManifest, recorded: NotebookRecord | None
+) -> tuple[CodeClone | CodeManifest | None, bool]:
+    """Return how an existing cell brings some code, and whether the cell is as it was recorded.
 
-    For an archive that is the manifest with the commit of the cell. Nothing else of it is taken
-    over: somebody may have changed the cell.
+    For an archive that is the manifest with the commit of the cell. None if the cell does not bring
+    this code, or contradicts its own payload, because somebody edited it.
     """
-    for about in _list_abouts(existing):
+    for name, content in existing.items():
+        if not name.endswith(CELL_SUFFIX):
+            continue
+        about = cell.parse_about(content.decode("utf-8", "replace")) or {}
+        is_unedited = recorded is not None and recorded.matches(name, content)
         try:
-            recorded = cell.decode_payload(about["code"])
-            document = json.loads(recorded)
+            described = decode_payload(about["code"])
+            document = json.loads(described)
             if document["digest"] != manifest.digest:
                 continue
+            payload = () if is_unedited else about["payload"]
+            if payload and described not in decode_payload(payload):
+                continue
             if "url" in document:
-                return CodeClone.from_bytes(recorded)
-            return replace(
-                manifest, commit=str(document["commit"]), dirty=document["dirty"] is True
-            )
+                return CodeClone.from_bytes(described), is_unedited
+            commit, dirty = str(document["commit"]), document["dirty"] is True
+            return replace(manifest, commit=commit, dirty=dirty), is_unedited
         except (ValueError, TypeError, KeyError, RecursionError, CodeError):
             continue
-    return None
-
-
-def _take_archive(
-    existing: Mapping[str, bytes], manifest: CodeManifest, payload_sha256: str
-) -> Mapping[str, bytes]:
-    """Return the archive in an existing cell whose payload has the given sha256; {} without one.
-
-    Such an archive was packed here, and is the same: packing it again would read every file.
-    """
-    for about in _list_abouts(existing):
-        with suppress(ValueError, TypeError, KeyError, zipfile.BadZipFile):
-            payload = cell.decode_payload(about["payload"])
-            if cell.digest_payload(payload) != payload_sha256:
-                continue
-            with zipfile.ZipFile(io.BytesIO(payload)) as members:
-                content = members.read(ARCHIVE)
-            with zipfile.ZipFile(io.BytesIO(content)) as archive:
-                if json.loads(archive.read(MANIFEST)) == manifest.to_json():
-                    return {ARCHIVE: content}
-    return {}
-
-
-def _list_abouts(existing: Mapping[str, bytes]) -> Iterator[Mapping[str, Any]]:
-    """Yield the documents of existing cells."""
-    for name, content in existing.items():
-        if name.endswith(CELL_SUFFIX):
-            yield cell.parse_about(content.decode("utf-8", "replace")) or {}
+    return None, False

@@ -20,9 +20,9 @@ from provision.targets.colab.file_names import (
     get_colab_target,
 )
 from provision.targets.colab.github_link import find_github_file
+from provision.targets.colab.payload import MAX_CELL_BYTES
 from provision.targets.colab.records import NotebookRecord
 from provision.targets.colab.rendered_files import (
-    MAX_CELL_BYTES,
     RenderedFiles,
     is_foreign_file,
     list_file_names,
@@ -75,11 +75,17 @@ def observe_folder(
     foreign = tuple(name for name, content in contents.items() if is_foreign_file(name, content))
     own = {name: content for name, content in contents.items() if name not in foreign}
     recorded = NotebookRecord.find(ledger.state, context.address)
-    context = with_code_delivery(context, own, reader, recorded.payload if recorded else "")
+    context = with_code_delivery(context, own, reader, recorded)
     spec_file = get_spec_file_name(context, reader)
     github_file = find_github_file(folder / f"{build_file_stem(context)}{PAYLOAD_SUFFIX}", reader)
     files = render_files(
-        context, facts, spec_file=spec_file, url=url, github_file=github_file, existing=own
+        context,
+        facts,
+        spec_file=spec_file,
+        url=url,
+        github_file=github_file,
+        existing=own,
+        recorded=recorded,
     )
     refusals = (
         *find_refusals(context, facts, foreign),
@@ -123,17 +129,17 @@ def get_spec_file_name(context: TargetContext, reader: Reader) -> str:
 
 
 def _size_refusals(context: TargetContext, files: RenderedFiles) -> Iterator[Refusal]:
-    if len(files.cell) > MAX_CELL_BYTES:
-        why = (
-            f"the cell would be {len(files.cell) // 2**10} KiB, which is above the limit of "
-            f"{MAX_CELL_BYTES // 2**10} KiB"
-        )
-        yield Refusal(
-            ("targets", context.target),
-            why,
+    if files.oversize is not None or len(files.cell) > MAX_CELL_BYTES:
+        why = f"the cell would be above the limit of {MAX_CELL_BYTES // 2**10} KiB"
+        hint = (
             "set `bucket: gs://BUCKET/FOLDER` or `payload: repository` on the target, from where "
-            "the cell then fetches its payload, or use `provision render SPEC --payload-url URL`",
+            "the cell then fetches its payload, or use `provision render SPEC --payload-url URL`"
         )
+        if largest_files := str(files.oversize or ""):
+            why += f"; the largest files in it: {largest_files}"
+        if context.code is not None:
+            hint = f"leave files out with `code.exclude`, or {hint}"
+        yield Refusal(("targets", context.target), why, hint)
 
 
 def _payload_refusals(context: TargetContext, files: RenderedFiles) -> Iterator[Refusal]:

@@ -125,6 +125,7 @@ def _build_record(context: TargetContext, rendered: RenderedFiles) -> NotebookRe
         rendered.sha256,
         report=rendered.report,
         folder=folder,
+        inputs=rendered.inputs,
     )
 
 

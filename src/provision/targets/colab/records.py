@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
@@ -19,6 +20,7 @@ class NotebookRecord(Record):
         files: The sha256 of each file without additions by people, by name.
         nonce: The nonce that its report answers.
         payload: The sha256 of the payload.
+        inputs: A digest of what the payload was made from.
         report: Where the cell copies the report to; "" for nowhere.
         folder: The folder of payload and report in a bucket; "" for none.
     """
@@ -36,11 +38,16 @@ class NotebookRecord(Record):
     kind: str = "colab"
     report: str = ""
     folder: str = ""
+    inputs: str = ""
 
     @property
     def notebook(self) -> str:
         """The name of the notebook's file; "" if the record names none."""
         return next((name for name in self.files if name.endswith(NOTEBOOK_SUFFIX)), "")
+
+    def matches(self, name: str, content: bytes) -> bool:
+        """Return whether a file is as it was rendered, without additions by people."""
+        return hashlib.sha256(content).hexdigest() == self.files.get(name)
 
 
 @dataclass(frozen=True, slots=True)

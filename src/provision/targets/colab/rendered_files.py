@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import PurePath
 from types import MappingProxyType
 from typing import Any
@@ -30,25 +31,30 @@ from provision.targets.colab.locations import (
     list_github_addresses,
     split_report_location,
 )
+from provision.targets.colab.payload import (
+    MAX_PAYLOAD_BYTES,
+    PayloadTooLargeError,
+    build_context_payload,
+    digest_payload,
+    digest_payload_inputs,
+    encode_payload,
+)
+from provision.targets.colab.records import NotebookRecord
 from provision.targets.context import TargetContext
 from provision.targets.pinned_uv import read_pinned_uv
-
-MAX_CELL_BYTES = 2**20
-"""Largest text of a cell. Our choice: a tenth of the largest message of Jupyter's server (tornado,
-10 MiB).
-"""
 
 
 @dataclass(frozen=True, slots=True)
 class RenderedFiles:
-    """Content of a target's files: cell, notebook, payload with its sha256, and the nonce."""
+    """Content of a target's files: cell, notebook, the sha256 of the payload, and the nonce."""
 
     name: str
     nonce: str
     cell: str
     notebook: Mapping[str, Any]
-    payload: bytes
     sha256: str
+    inputs: str
+    """A digest of what the payload is made from."""
     url: str
     """Where the file of the payload is fetched from; "" without such a file."""
     github_addresses: tuple[str, ...]
@@ -57,6 +63,15 @@ class RenderedFiles:
     """The address of the payload in the bucket; "" if it is not there."""
     report: str
     """Where the cell copies the report to; "" for nowhere."""
+    build_payload: Callable[[], bytes] = field(compare=False, repr=False)
+    """Returns the payload; reads all files of the code, unless that was necessary before."""
+    oversize: PayloadTooLargeError | None = field(default=None, compare=False)
+    """Set if the payload is too large for a cell; the cell then lacks it."""
+
+    @property
+    def payload(self) -> bytes:
+        """The payload."""
+        return self.build_payload()
 
     @property
     def notebook_name(self) -> str:
@@ -111,6 +126,8 @@ def render_files(
     url: str = "",
     github_file: GithubFile | None = None,
     existing: Mapping[str, bytes] = MappingProxyType({}),
+    recorded: NotebookRecord | None = None,
+    max_payload_bytes: int = MAX_PAYLOAD_BYTES,
 ) -> RenderedFiles:
     """Return the files of a target.
 
@@ -122,26 +139,28 @@ def render_files(
         url: the address of a payload outside the cell, in place of the declared one.
         github_file: the file of the payload on GitHub, for `payload: repository`.
         existing: the files that exist, by name.
+        recorded: what the state has of them, so that an unchanged payload is not packed again.
+        max_payload_bytes: the largest payload that a cell may contain, compressed.
     """
     spec_file = spec_file or f"{context.stem}.yaml"
     document = build_agent_config(context, facts, read_pinned_uv(), nonce)
-    payload = cell.build_payload(encode_config(document), cell.build_payload_members(context))
-    sha256, place = cell.digest_payload(payload), get_colab_target(context).payload_place
+    content, name = encode_config(document), build_file_stem(context)
+    build_payload = functools.cache(lambda: build_context_payload(content, context))
+    inputs = digest_payload_inputs(content, context)
+    current = existing.get(name + CELL_SUFFIX, b"")
+    kept_sha256 = _find_kept_payload(name, current, recorded, inputs)
+    sha256 = kept_sha256 or digest_payload(build_payload())
     about = build_about(context, facts, document, spec_file, sha256, url)
-    addresses, payload_object = [url] if url else [], ""
-    is_chosen = bool(url)
-    if place == "bucket" and not is_chosen:
-        payload_object = get_payload_object(context, document["nonce"], sha256)
-        addresses = [payload_object]
-    elif place == "repository" and github_file is not None and not is_chosen:
-        addresses = list_github_addresses(github_file, payload)
-        url = addresses[0]
+    place = "" if url else get_colab_target(context).payload_place
+    addresses = [url] if url else []
+    if place in ("bucket", "repository"):
+        addresses = _list_addresses(context, document["nonce"], sha256, github_file, build_payload)
+    lines: Sequence[str] = ()
+    oversize = None
     if addresses:
         about["embed"] = _describe_embedding(context, spec_file)
-    name = build_file_stem(context)
-    current = existing.get(name + CELL_SUFFIX, b"").decode("utf-8", "replace")
-    earlier = (cell.parse_about(current) or {}).get("payload", ())
-    lines = () if addresses else cell.encode_payload(payload, earlier)
+    else:
+        lines, oversize = _encode(current, build_payload, max_payload_bytes, keep=bool(kept_sha256))
     code = describe_code(context.code) if context.code is not None else ()
     text = cell.render_cell(about, lines, addresses, code)
     return RenderedFiles(
@@ -149,13 +168,57 @@ def render_files(
         document["nonce"],
         text,
         _notebook(context, facts, about, text),
-        payload,
         sha256,
-        url,
-        tuple(addresses) if place == "repository" and not is_chosen else (),
-        payload_object,
+        inputs,
+        addresses[0] if addresses and place != "bucket" else "",
+        tuple(addresses) if place == "repository" else (),
+        addresses[0] if place == "bucket" else "",
         document["report"] or "",
+        build_payload,
+        oversize,
     )
+
+
+def _list_addresses(
+    context: TargetContext,
+    nonce: str,
+    sha256: str,
+    github_file: GithubFile | None,
+    build_payload: Callable[[], bytes],
+) -> list[str]:
+    """Return where the cell fetches its payload from; [] if it contains the payload."""
+    place = get_colab_target(context).payload_place
+    if place == "bucket":
+        return [get_payload_object(context, nonce, sha256)]
+    if place == "repository" and github_file is not None:
+        return list_github_addresses(github_file, build_payload())
+    return []
+
+
+def _encode(
+    current: bytes, build_payload: Callable[[], bytes], max_bytes: int, *, keep: bool
+) -> tuple[Sequence[str], PayloadTooLargeError | None]:
+    """Return the payload as lines of text; with `keep` those of the existing cell if it has any."""
+    about = cell.parse_about(current.decode("utf-8", "replace")) or {}
+    earlier: Sequence[str] = about.get("payload", ())
+    if keep and earlier:
+        return earlier, None
+    try:
+        return encode_payload(build_payload(), earlier, max_bytes), None
+    except PayloadTooLargeError as error:
+        return (), error
+
+
+def _find_kept_payload(
+    name: str, current: bytes, recorded: NotebookRecord | None, inputs: str
+) -> str:
+    """Return the sha256 of the recorded payload, "" if it has to be built to know it.
+
+    It is known if the existing cell is as recorded, and the payload is made from the same.
+    """
+    if recorded is None or recorded.inputs != inputs:
+        return ""
+    return recorded.payload if recorded.matches(name + CELL_SUFFIX, current) else ""
 
 
 def build_about(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -127,7 +128,7 @@ def _session_request(
         session,
         gpu,
         high_memory,
-        render_files(context, facts, nonce=nonce).cell.encode(),
+        render_files(context, facts, nonce=nonce, max_payload_bytes=sys.maxsize).cell.encode(),
         nonce,
         context.lock.digest,
         get_sessions_folder(context.folder),

@@ -57,7 +57,7 @@ def build_programs(context: TargetContext) -> dict[str, JobProgram]:
     }
     if context.code is not None:
         digest = context.code.digest.removeprefix("sha256:")[:12]
-        programs["code"] = JobProgram(f"code-{digest}.zip", context.code.pack())
+        programs["code"] = JobProgram(f"code-{digest}.archive", context.code.pack())
     return programs
 
 

@@ -139,7 +139,7 @@ def build_programs(context: TargetContext) -> Mapping[str, Program]:
     programs = {name: Program(f"{name}.pyz", content) for name, content in contents.items()}
     if context.code is not None:
         digest = context.code.digest.removeprefix("sha256:")[:12]
-        programs["code"] = Program(f"code-{digest}.zip", context.code.pack())
+        programs["code"] = Program(f"code-{digest}.archive", context.code.pack())
     for content in pack_own_wheels(context).values():
         digest = hashlib.sha256(content).hexdigest()[:12]
         programs["wheels"] = Program(f"wheels-{digest}.zip", content)
