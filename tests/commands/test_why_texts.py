@@ -42,7 +42,11 @@ LOCKED = KnownEnvironment(
 
 
 def test_every_symptom_has_a_text_and_every_text_a_symptom() -> None:
-    assert set(PRINTED) == {one.id for one in load_symptoms()}
+    assert sorted(PRINTED) == sorted(one.id for one in load_symptoms())
+    keys = re.findall(
+        r"^([\w-]+):", (TEXTS / "printed.yaml").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert len(keys) == len(PRINTED)
 
 
 def test_it_is_answered(subtests: pytest.Subtests) -> None:

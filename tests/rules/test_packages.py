@@ -137,6 +137,31 @@ def test_a_ceiling_that_another_package_keeps_needs_no_bound(ask: Ask) -> None:
     assert "PKG011" in ask(_packages("torch==2.2.2", "numpy", "accelerate==0.34.2")).ids
 
 
+@pytest.mark.parametrize(
+    ("listed", "other", "fails", "works"),
+    [
+        ("flask==2.2.2", "werkzeug", "3.0.0", "2.3.8"),
+        ("gradio==4.44.1", "huggingface-hub", "1.0.0", "0.36.2"),
+        ("vllm==0.9.2", "transformers", "4.54.0", "4.53.3"),
+        ("dgl==2.1.0", "torchdata", "0.10.0", "0.9.0"),
+        ("mmdet==3.3.0", "mmcv", "2.2.0", "2.1.0"),
+        ("statsmodels==0.14.4", "scipy", "1.16.0", "1.15.3"),
+    ],
+)
+def test_a_name_that_a_newer_release_removed(
+    ask: Ask, listed: str, other: str, fails: str, works: str
+) -> None:
+    found = {
+        version: [
+            one.severity
+            for one in ask(_packages(listed, f"{other}=={version}")).of("PKG010")
+            if f"needs {other}<" in one.message
+        ]
+        for version in (fails, works)
+    }
+    assert found == {fails: [Severity.ERROR], works: []}
+
+
 def test_a_resolved_set_points_at_the_line_that_let_the_version_in(ask: Ask) -> None:
     resolved = ResolvedSet({"datasets": "2.14.4", "pyarrow": "21.0.0"}, "3.11")
     listed = ask(_packages("numpy<2".join('""'), "datasets==2.14.4", "pyarrow"), resolved).one(

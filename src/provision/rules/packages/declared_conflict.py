@@ -5,7 +5,7 @@
 Compares what the releases of each pair of listed packages declare: about each other (transformers
 requires a range of tokenizers, vllm one torch), and about a package that is not listed
 (transformers 4.57 requires huggingface-hub below 1, datasets 5.1 requires 1.31 or newer). For
-about 155 packages, all releases are known, so requirements are followed through packages that are
+about 220 packages, all releases are known, so requirements are followed through packages that are
 not listed too. It reports a conflict only if no combination of the releases that the bounds admit
 is possible.
 
@@ -236,7 +236,7 @@ RULE = Rule(
     bad=examples(
         'gpu: none\npython: "3.11"\n'
         'packages: ["transformers[torch]==5.13.1", «tokenizers==0.21.0»]\n',
-        'gpu: L4\npython: "3.11"\npackages: [«torch==2.4.0», vllm==0.7.3]\n',
+        'gpu: L4\npython: "3.11"\npackages: [«torch==2.4.0», vllm==0.7.3, transformers==4.49.0]\n',
         'gpu: none\npython: "3.11"\npackages: ["transformers[torch]==4.57.6", «datasets==5.1.0»]\n',
         'gpu: none\npython: "3.10"\npackages: [tensorboardX==2.5.1, «onnx==1.13.0»]\n',
         'gpu: none\npython: "3.10"\npackages: [fastapi==0.95.0, «pydantic==2.5.0»]\n',

@@ -5,7 +5,7 @@
 Compares `python` with the Pythons that the releases of transformers, accelerate, datasets, vllm and
 others declare, and with the Pythons that NumPy, pandas, SciPy, scikit-learn, pyarrow, tokenizers,
 TensorFlow and others have wheels for, also if another package requires them, as transformers does
-tokenizers. For about 155 packages all releases are known. (A separate rule checks torch.)
+tokenizers. For about 220 packages all releases are known. (A separate rule checks torch.)
 
 ## Why
 
@@ -221,7 +221,7 @@ RULE = Rule(
             other_ids=("PYT002",),
         ),
         'gpu: none\npython: "3.10"\npackages: [«numpy==2.3.5»]\n',
-        'gpu: L4\npython: "3.13"\npackages: [«vllm==0.9.2»]\n',
+        'gpu: L4\npython: "3.13"\npackages: [«vllm==0.9.2», transformers==4.53.3]\n',
         'gpu: none\npython: "3.12"\npackages: [«numpy==1.24.4»]\n',
         'gpu: none\npython: "3.12"\npackages: ["numpy<2", «"pandas>=1.5,<2.1"»]\n',
         'gpu: A100-80GB\npython: "3.12"\npackages: [torch==2.4.0, «autoawq==0.2.5»]\n',

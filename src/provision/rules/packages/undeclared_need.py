@@ -152,7 +152,7 @@ RULE = Rule(
         'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5.4,<5.6", torchao==0.15.0]\n',
         'gpu: none\npython: "3.11"\npackages: [datasets==2.14.4]\nexclude_newer: 2025-06-01\n',
         'gpu: none\npython: "3.10"\n'
-        "packages: [pytorch-lightning==1.4.9, torchmetrics==0.7.3, torch==1.13.1]\n",
+        "packages: [pytorch-lightning==1.4.9, torchmetrics==0.7.3, torch==1.13.1, numpy==1.26.4]\n",
         'gpu: none\npython: "3.10"\npackages: [tensorflow-addons==0.23.0, tensorflow==2.15.1]\n',
         'gpu: none\npython: "3.10"\npackages: [chex==0.1.83, jaxlib==0.4.24, jax==0.4.24]\n',
     ),

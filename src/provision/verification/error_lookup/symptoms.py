@@ -43,7 +43,6 @@ _GENERIC = (
     "pip-resolver",
     "pip-left-conflict",
     "vllm-core-failed",
-    "wheel-not-built",
     "tf-metadata-config",
     "tf-registered-twice",
     "device-assert",
@@ -51,12 +50,25 @@ _GENERIC = (
     "torchrun-failed",
     "tokenizers-fork",
     "cuda-not-available",
+    "no-matching-distribution",
+    "pip-certificate",
+    "tf-cuinit-driver",
+    "vllm-architecture",
 )
-"""Sorted after all others: they follow from a more specific error, or are not errors."""
+"""Sorted after more specific symptoms: they follow from one of those, or are not errors."""
+_CONSEQUENCES = frozenset({"gradio-localhost", "uv-no-solution", "wheel-not-built"})
+"""Sorted after all others: the last lines of a failure that was printed before them."""
 _GENERAL_NAMES = frozenset({"name-gone", "attribute-gone", "model-attribute"})
 """Left out where another symptom explains the same line."""
 _HARMLESS = frozenset(
-    {"tokenizers-fork", "tf-registered-twice", "cuda-not-available", "kernel-55", "pip-resolver"}
+    {
+        "tokenizers-fork",
+        "tf-registered-twice",
+        "tf-cuinit-driver",
+        "cuda-not-available",
+        "kernel-55",
+        "pip-resolver",
+    }
 )
 """Symptoms that do not end a program."""
 _FAILING = (Status.FAIL, Status.WARN)
@@ -129,9 +141,7 @@ def explain_error(
         for symptom in symptoms
         if symptom.literal in text and (matches := list(re.finditer(symptom.regex, text)))
     ]
-    found.sort(
-        key=lambda pair: (pair[1].symptom.id in _GENERIC, not pair[1].is_confirmed, -pair[0])
-    )
+    found.sort(key=lambda pair: (_generality(pair[1].symptom), not pair[1].is_confirmed, -pair[0]))
     special = {one.line for _, one in found if one.symptom.id not in _GENERAL_NAMES}
     explanations = [
         one for _, one in found if one.symptom.id not in _GENERAL_NAMES or one.line not in special
@@ -172,6 +182,10 @@ def find_unexplained_error(text: str, explanations: Iterable[Explanation]) -> st
         if _EXCEPTION.fullmatch(line) and _RAISED.search(line.partition(":")[0]):
             return line[:_MAX_LINE_LENGTH]
     return ""
+
+
+def _generality(symptom: Symptom) -> int:
+    return 2 if symptom.id in _CONSEQUENCES else int(symptom.id in _GENERIC)
 
 
 def _explain(
