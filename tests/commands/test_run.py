@@ -88,6 +88,22 @@ def test_no_monitor_writes_nothing_and_says_nothing(made: Bench) -> None:
     assert "provision run spec.yaml --target local -- PROGRAM" in missing.stderr
 
 
+def test_a_failed_program_in_a_changed_environment_has_a_hint(made: Bench) -> None:
+    def run(code: str) -> str:
+        words = ("run", "spec.yaml", "--", "python", "-c", code)
+        return " ".join(made.run(*words, MY_TOKEN="s3cret-value").stderr.split())
+
+    assert "by hand" not in run("raise SystemExit(3)")
+    site = next((made.own / "envs/spec.local/lib").glob("python*/site-packages"))
+    (site / "beta-9.dist-info").mkdir()
+    restore = "restore it with `provision apply spec.yaml`"
+    hint = f"the environment was changed by hand (beta was added); {restore}"
+    assert hint in run("raise SystemExit(3)")
+    assert hint in run("import os; os.abort()")
+    assert "by hand" not in run("")
+    assert "by hand" not in run("import os; os.kill(os.getpid(), 15)")
+
+
 @pytest.mark.parametrize(
     ("program", "words"),
     [

@@ -381,3 +381,10 @@ def test_a_plain_spec_with_folders_and_variables_is_clean(ask: Ask) -> None:
         f"targets:\n  wb: {WORKBENCH}\n  container: {CONTAINER}\n"
     )
     assert _said(ask, text) == []
+
+
+def test_pythonpath_is_replaced_by_what_each_kind_accepts(ask: Ask) -> None:
+    """A vertex-job refuses packages from paths, so they are not the advice."""
+    found = ask(_spec("env: {PYTHONPATH: src}")).one("ENV010")
+    assert "`code: src`" in found.help
+    assert "package" not in found.help

@@ -103,14 +103,14 @@ def read_code(
         root: the project, which the folder may not leave.
         exclude: patterns of paths, or of names of files and folders, that are left out.
         environment: the caller's variables.
-        of_package: it is the folder of a package: the files that git neither tracks nor ignores
-            are taken too, and no field of the spec leaves files out.
+        of_package: it is the folder of a package, which needs its pyproject.toml; the caller's
+            spec need not have `code.exclude`.
         now_ns: the clock.
     """
     real = Path(os.path.realpath(folder))
     if problem := _folder_problem(folder, real, root):
         return CodeTree(folder, CodeManifest(()), problems=(problem,))
-    with list_files(real, environment, untracked=of_package) as listing:
+    with list_files(real, environment) as listing:
         rules = (tuple(exclude), of_package, SECRET_RULES)
         digests = CodeDigests(environment, real, rules, now_ns())
         source = _FolderFiles(real, digests)

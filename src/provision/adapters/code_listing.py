@@ -29,15 +29,12 @@ _FIELDS_BEFORE_PATH = {"1": 8, "u": 10, "?": 1}
 
 
 @contextlib.contextmanager
-def list_files(
-    folder: Path, environment: Mapping[str, str], *, untracked: bool
-) -> Iterator[Listing]:
+def list_files(folder: Path, environment: Mapping[str, str]) -> Iterator[Listing]:
     """List the files below a folder; git compares them with the commit while the body continues.
 
     Args:
         folder: the folder, without links in its path.
         environment: the caller's variables.
-        untracked: the files that git neither tracks nor ignores are taken too.
     """
     variables = {
         **{name: value for name, value in environment.items() if name not in _FORBIDDEN_VARIABLES},
@@ -48,12 +45,6 @@ def list_files(
     with _compare(git, variables) as compare:
         listing = _list_tracked(git, variables) or Listing(list(_walk(folder)))
         listing.compare = compare
-        if untracked:
-            state = compare()
-            ignored = (*IGNORED_FOLDERS, *IGNORED_FILES, ".*")
-            new = [path for path in state.untracked if not is_excluded(path, ignored)]
-            listing.paths = sorted([*listing.paths, *new])
-            listing.compare = lambda: CommitState(state.commit, state.changed)
         yield listing
 
 
@@ -121,10 +112,9 @@ def _walk(folder: Path) -> Iterator[str]:
     for current, folders, names in os.walk(folder):
         above = Path(current)
         links = [name for name in folders if (above / name).is_symlink()]
+        made = (*IGNORED_FOLDERS, *IGNORED_FILES, ".*")
         folders[:] = sorted(
-            name
-            for name in folders
-            if not name.startswith(".") and name not in IGNORED_FOLDERS and name not in links
+            name for name in folders if name not in links and not is_excluded(name, made)
         )
         for name in sorted((*names, *links)):
             if not name.startswith(".") and not is_excluded(name, IGNORED_FILES):

@@ -53,6 +53,11 @@ _RENDERED_NAMES = (".colab.py", ".ipynb")
 _PAYLOAD_NAME, _PAYLOAD_MEMBER = ".payload", b"document.json"
 _RENDERED_MARK = b"Written by `provision render`"
 """In a rendered cell and notebook, which contain the code themselves."""
+_PROJECT_FILE = "pyproject.toml"
+_UNTRACKED_PROJECT = CodeProblem(
+    f"git does not track {_PROJECT_FILE}, and only tracked files belong to the package",
+    "run `git add` for it and the files of the package",
+)
 OR_EXCLUDE = ", or add it to `code.exclude`"
 _NOTHING = r"(?!)"
 """An expression that matches nothing."""
@@ -142,10 +147,12 @@ def select_code(
         problems += _content_problems(file, content, source.pointer_hint)
         files.append(file)
         contents[file.path] = content
+    state = listing.compare()
+    if of_package and _PROJECT_FILE in state.untracked:
+        problems.append(_UNTRACKED_PROJECT)
     if not files and not problems:
         hint = "add files to git, or use a different folder"
         problems.append(CodeProblem(f"{name or folder} contains no files", hint))
-    state = listing.compare()
     own = (path for path in state.changed if path not in rendered)
     changed = [path for path in own if not is_excluded(path, exclude)]
     made = (*exclude, *IGNORED_FOLDERS, *IGNORED_FILES)

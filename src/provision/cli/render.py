@@ -151,10 +151,12 @@ def _print_check(rendered: tuple[RenderedTarget, ...], write: str) -> None:
     from provision.sanitize import escape_line
 
     for target in rendered:
+        inputs = ["the spec", "the lock", *(["the code"] if target.context.code else [])]
+        inputs += [f"the files of {source.name}" for source in target.context.sources]
         for name in target.rendering.file_names:
             file = escape_line(os.path.relpath(target.folder / name))
             verb = "does not match" if name in target.differing else "matches"
-            print_text(f"{file} {verb} the spec and the lock")
+            print_text(f"{file} {verb} {', '.join(inputs[:-1])} and {inputs[-1]}")
     if differing := sum(len(target.differing) for target in rendered):
         print_text(f"update {'it' if differing == 1 else 'them'} with: {write}")
 

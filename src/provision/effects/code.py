@@ -103,7 +103,7 @@ class CodeReader(Protocol):
     def read_package(self, folder: Path, root: Path, exclude: Sequence[str]) -> CodeTree:
         """Return the files that a package is built from, as `read_folder` does.
 
-        Files that git neither tracks nor ignores belong to them.
+        The hints of problems do not mention `code.exclude`.
         """
 
     def find_commit(self, url: str, revision: str, subdirectory: str) -> str:

@@ -6,6 +6,7 @@ import hashlib
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from provision.agent.core.code_files import CodeFile
 from provision.effects.code import CodeProblem
 
 
@@ -54,6 +55,8 @@ class PackageSource:
         version: The locked version; "" while it is locked.
         problems: Reasons why it cannot be used, each with its fix.
         wheel: The wheel for a target on another machine; None if it is not built yet.
+        files: The files in the digest of a folder.
+        untracked: Files in the folder that git does not track, which are left out.
     """
 
     name: str
@@ -69,6 +72,8 @@ class PackageSource:
     version: str = ""
     problems: tuple[CodeProblem, ...] = ()
     wheel: BuiltWheel | None = None
+    files: tuple[CodeFile, ...] = field(default=(), repr=False)
+    untracked: tuple[str, ...] = ()
 
     @property
     def description(self) -> str:

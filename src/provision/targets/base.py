@@ -20,7 +20,13 @@ from provision.kinds.base import Refusal
 from provision.plan import Action, Intent, Operation, Verification
 from provision.state import Ledger, State
 from provision.targets.context import Interpreter, TargetContext, declared_variables
-from provision.targets.stored_verdict import Validity, VerificationRecord, assess_validity
+from provision.targets.stored_verdict import (
+    Validity,
+    VerificationRecord,
+    assess_validity,
+    list_changed_files,
+    name_files,
+)
 from provision.targets.summary import TargetCondition, TargetSummary
 from provision.verification import Report
 from provision.verification.device_files import digest_of_expectations
@@ -252,6 +258,9 @@ class Driver(ABC, Generic[ObservationT]):
         if self._validity(context, stored, reader) is Validity.OTHER_EXPECTATIONS:
             if stored.tier not in ("", context.spec.verify.tier):
                 return f"it was verified with tier {stored.tier}"
+            if files := list_changed_files(stored, context):
+                verb = "has" if len(files) == 1 else "have"
+                return f"{name_files(files)} {verb} changed since it was verified"
             has_code = context.code is not None or bool(context.sources)
             parts = "the spec, the lock or the code" if has_code else "the spec or the lock"
             return f"{parts} has changed since it was verified"

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 from typing import ClassVar
 
 from provision.effects.system import Reader
 from provision.errors import ExternalError
+from provision.sanitize import escape_line
 from provision.state import Record
+from provision.targets.context import TargetContext
 from provision.verification.device_files import probe_digest
 from provision.verification.report import MAX_REPORT_BYTES
+
+_MAX_FILES = 1000
+"""Most files that a record has: 60 kB of state (our choice)."""
+_MAX_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +35,8 @@ class VerificationRecord(Record):
         nonce: The request that the report answers.
         sha256: Digest of the report's file, if people may replace it.
         tier: The tier of the verification; "" if it was recorded before the field existed.
+        files: The first digits of the sha256 of each file of the code and of packages, by its path
+            from the spec's folder; empty for many files.
     """
 
     part: ClassVar[str] = "verification"
@@ -46,6 +55,7 @@ class VerificationRecord(Record):
     sha256: str = ""
     created_utc: str = ""
     tier: str = ""
+    files: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +82,40 @@ class ImageVerificationRecord(Record):
     paths: tuple[str, ...]
     not_shown: str
     sentence: str = ""
+
+
+def digest_files(context: TargetContext) -> dict[str, str]:
+    """Return what a record has of the files of the code and of the packages in folders."""
+    home = Path(context.spec_path).resolve().parent
+    folders = [(source.path, source.files) for source in context.sources if source.path is not None]
+    if context.code is not None and not context.code.git:
+        folders.append((context.code.folder, context.code.manifest.files))
+    if sum(len(files) for _, files in folders) > _MAX_FILES:
+        return {}
+    return {
+        os.path.normpath(Path(os.path.relpath(folder, home), file.path)): file.sha256[:8]
+        for folder, files in folders
+        for file in files
+    }
+
+
+def list_changed_files(stored: VerificationRecord | None, context: TargetContext) -> list[str]:
+    """Return the files of the code and of packages that changed since the verification.
+
+    [] if the record does not have them.
+    """
+    if stored is None or not stored.files:
+        return []
+    current = digest_files(context)
+    paths = sorted(stored.files.keys() | current.keys()) if current else []
+    return [path for path in paths if stored.files.get(path) != current.get(path)]
+
+
+def name_files(paths: Sequence[str]) -> str:
+    """Return the first of some paths, and how many more there are."""
+    more = len(paths) - _MAX_NAMED
+    shown = ", ".join(escape_line(path) for path in paths[:_MAX_NAMED])
+    return f"{shown} and {more} more" if more > 0 else shown
 
 
 class Validity(Enum):

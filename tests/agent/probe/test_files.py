@@ -397,6 +397,15 @@ def test_unchanged_files_are_those_that_the_note_describes(environment: Environm
     assert stat_unchanged_files(record, make_install_note(record)) == []
 
 
+def test_folders_without_files_are_no_strays(tmp_path: Path) -> None:
+    (tmp_path / "PyYAML.libs/deep").mkdir(parents=True)
+    assert find_unlisted_files(str(tmp_path), []) == ([], [])
+    (tmp_path / "link").symlink_to(tmp_path / "PyYAML.libs")
+    assert find_unlisted_files(str(tmp_path), []) == ([], ["link"])
+    (tmp_path / "PyYAML.libs/deep/lib.so").write_text("")
+    assert find_unlisted_files(str(tmp_path), []) == ([], ["PyYAML.libs", "link"])
+
+
 def test_a_folder_that_cannot_be_listed_has_no_strays(tmp_path: Path) -> None:
     assert find_unlisted_files(str(tmp_path / "gone"), []) == ([], [])
     assert (

@@ -205,7 +205,8 @@ def find_matching_files(
 def find_unlisted_files(folder: str, records: Iterable[RecordFile]) -> tuple[list[str], list[str]]:
     """Return unlisted files at the top of site-packages: those read at starts, and others.
 
-    Bytecode caches are left out.
+    Bytecode caches and folders without files are left out: the wheel of PyYAML 6.0.2 has an entry
+    for an empty folder, PyYAML.libs, which its RECORD does not list.
     """
     known = {"__pycache__"}
     for record in records:
@@ -217,7 +218,7 @@ def find_unlisted_files(folder: str, records: Iterable[RecordFile]) -> tuple[lis
         return [], []
     started, others = list[str](), list[str]()
     for name in names:
-        if name not in known and not _is_venv_file(folder, name):
+        if not (name in known or _is_venv_file(folder, name) or _is_empty_folder(folder, name)):
             is_started = name.endswith(".pth") or name in _AT_START
             (started if is_started else others).append(_readable(name))
     return started, others
@@ -297,6 +298,15 @@ def _is_venv_file(folder: str, name: str) -> bool:
             return _VENV_FILES[name] in (None, file.read(1000).strip())
     except OSError:
         return False
+
+
+def _is_empty_folder(folder: str, name: str) -> bool:
+    path = os.path.join(folder, name)
+    if os.path.islink(path) or not os.path.isdir(path):
+        return False
+    unreadable = list[OSError]()
+    has_files = any(files for _, _, files in os.walk(path, onerror=unreadable.append))
+    return not has_files and not unreadable
 
 
 def _readable(text: str) -> str:

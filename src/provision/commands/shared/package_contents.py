@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from provision.commands.shared.load import LoadedSpec
-from provision.commands.shared.package_origins import own_files
+from provision.commands.shared.package_origins import list_left_out
 from provision.effects.code import CodeProblem
 from provision.effects.system import ProgressCallback, Reader, System
 from provision.effects.wheels import PackageSource
@@ -120,7 +120,7 @@ def _read_content(package: LockedPackage, loaded: LoadedSpec, reader: Reader) ->
         return PackageSource(
             package.name, digest, path, root, version=package.version, problems=problems
         )
-    exclude = own_files(loaded, path)
+    exclude = list_left_out(loaded, path, reader)
     tree = reader.code().read_package(path, root, exclude)
     return PackageSource(
         package.name,
@@ -132,4 +132,6 @@ def _read_content(package: LockedPackage, loaded: LoadedSpec, reader: Reader) ->
         build=origin.build,
         version=package.version,
         problems=tree.problems,
+        files=tree.manifest.files,
+        untracked=tree.untracked,
     )

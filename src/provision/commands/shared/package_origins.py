@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import tomllib
 from collections.abc import Mapping
-from glob import escape
 from pathlib import Path
 
 from provision.commands.shared.load import LoadedSpec
+from provision.commands.shared.own_files import list_own_files
 from provision.commands.shared.path_packages import (
     check_source,
     read_path_package,
@@ -88,11 +87,16 @@ def list_changed_origins(loaded: LoadedSpec, lock: Lock, reader: Reader) -> tupl
     return tuple(changes)
 
 
-def own_files(loaded: LoadedSpec, folder: Path) -> tuple[str, ...]:
-    """Return patterns of our own files in the folder of a package."""
-    home = loaded.path.resolve().parent
-    paths = (home / path.name for path in (loaded.path, loaded.lock_path))
-    return tuple(f"/{escape(os.path.relpath(path, folder))}" for path in paths)
+def list_left_out(loaded: LoadedSpec, folder: Path, reader: Reader) -> tuple[str, ...]:
+    """Return patterns of the files in the folder of a package that do not belong to it.
+
+    If the folder is also that of the code, `code.exclude` applies to both.
+    """
+    code, own = loaded.spec.code, list_own_files(loaded, folder, reader)
+    if code is None or code.git is not None:
+        return own
+    code_folder = (loaded.path.resolve().parent / code.path).resolve()
+    return (*code.exclude, *own) if code_folder == folder.resolve() else own
 
 
 def _read_origin(
@@ -103,7 +107,7 @@ def _read_origin(
         found = read_path_package(line, loaded.path, loaded.source.root, system)
         where, metadata, text, file = found.relative, found.metadata, found.text, found.file
         origin = LockedOrigin(found.digest, path=found.relative, editable=line.editable)
-        exclude = own_files(loaded, found.path)
+        exclude = list_left_out(loaded, found.path, system)
         source = PackageSource(line.key, "", found.path, loaded.source.root, exclude)
     else:
         url = line.git or ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import replace
 from glob import escape
@@ -10,18 +9,17 @@ from pathlib import Path
 
 from provision.agent.core.code_files import CodeManifest, code_folder
 from provision.commands.shared.load import LoadedSpec
+from provision.commands.shared.own_files import list_own_files
 from provision.effects.code import CodeProblem, CodeTree
 from provision.effects.system import Reader
 from provision.kinds.base import Refusal
 from provision.lock import Lock
 from provision.plan import Action
-from provision.sanitize import escape_line
 from provision.spec import Spec
 from provision.spelling import pluralize
 from provision.state import unpacked_code_parent
 from provision.targets import TargetContext, get_driver
-
-_MAX_NAMED = 3
+from provision.targets.stored_verdict import name_files
 
 
 def read_spec_code(
@@ -34,11 +32,11 @@ def read_spec_code(
     """
     if spec.code is None:
         return None
-    written = [path for path in spec.verify.expect.files if not path.startswith(("/", "$"))]
     if spec.code.git is not None:
         if lock.code is None:
             missing = CodeProblem("the lock has no commit of the code", "run `provision lock`")
             return CodeTree(Path(), CodeManifest(()), problems=(missing,))
+        written = [path for path in spec.verify.expect.files if not path.startswith(("/", "$"))]
         exclude = (*spec.code.exclude, *(f"/{escape(path)}" for path in written))
         subdirectory = spec.code.subdirectory or ""
         tree = reader.code().read_commit(lock.code.git, lock.code.commit, subdirectory, exclude)
@@ -46,8 +44,7 @@ def read_spec_code(
         return replace(tree, folder=code_folder(parent, tree.digest))
     home = loaded.path.resolve().parent
     folder = home / spec.code.path
-    own = [os.path.relpath(home / path.name, folder) for path in (loaded.path, loaded.lock_path)]
-    exclude = (*spec.code.exclude, *(f"/{escape(path)}" for path in (*own, *written)))
+    exclude = (*spec.code.exclude, *list_own_files(loaded, folder, reader))
     return reader.code().read_folder(folder, loaded.source.root, exclude)
 
 
@@ -60,9 +57,15 @@ def find_code_refusals(context: TargetContext) -> Iterator[Refusal]:
 def add_code_notes(context: TargetContext, actions: tuple[Action, ...]) -> tuple[Action, ...]:
     """Return a target's actions; the first has notes on the code and on wheels of packages."""
     notes = [] if context.code is None else list(_notes(context.code))
-    if get_driver(context).platform is not None:
-        sources = context.sources
-        notes += [f"wheel: {source.name} from {source.description}" for source in sources]
+    is_elsewhere = get_driver(context).platform is not None
+    named = () if context.code is None else context.code.untracked
+    for source in context.sources:
+        if is_elsewhere:
+            notes.append(f"wheel: {source.name} from {source.description}")
+        if source.untracked and source.untracked != named:
+            effect = "compared" if source.editable else "part of it"
+            files = name_files(source.untracked)
+            notes.append(f"{source.name}: files that git does not track are not {effect}: {files}")
     if not notes or not actions:
         return actions
     first, *others = actions
@@ -76,15 +79,9 @@ def _notes(code: CodeTree) -> Iterator[str]:
     where = f"from {code.git}" if code.git else f"in {code.folder}"
     yield f"code: {files} {where}, {code.digest[:19]}{commit}"
     if code.changed:
-        yield f"warning: files differ from the commit: {_name_first(code.changed)}"
+        yield f"warning: files differ from the commit: {name_files(code.changed)}"
     if code.untracked:
-        yield f"code: files that git does not track are left out: {_name_first(code.untracked)}"
+        yield f"code: files that git does not track are left out: {name_files(code.untracked)}"
     if code.secret_files:
-        named = _name_first(code.secret_files)
+        named = name_files(code.secret_files)
         yield f"warning: files that may contain secrets are left out of the code: {named}"
-
-
-def _name_first(paths: tuple[str, ...]) -> str:
-    more = len(paths) - _MAX_NAMED
-    shown = ", ".join(escape_line(path) for path in paths[:_MAX_NAMED])
-    return f"{shown} and {more} more" if more > 0 else shown

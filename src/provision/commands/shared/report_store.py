@@ -9,7 +9,7 @@ from provision.commands.shared.executor import Executor
 from provision.effects.local import WriteFile
 from provision.targets import AnyDriver, TargetContext, get_driver
 from provision.targets.base import Journal, ProbeEvidence
-from provision.targets.stored_verdict import VerificationRecord
+from provision.targets.stored_verdict import VerificationRecord, digest_files
 from provision.verification import Report
 from provision.verification.device_files import probe_digest
 from provision.views.report import html
@@ -89,6 +89,7 @@ def store_report(evidence: ProbeEvidence, context: TargetContext, journal: Journ
         evidence.sha256,
         created_utc if evidence.sha256 else "",
         report.tier,
+        digest_files(context),
     )
     journal.record(context.address, record.part, record.to_json())
     return html_path

@@ -44,7 +44,7 @@ from provision.targets.local.records import (
     environment_path,
     stable_path,
 )
-from provision.targets.stored_verdict import VerificationRecord
+from provision.targets.stored_verdict import VerificationRecord, list_changed_files
 
 _MAX_FILE_BYTES = 2**20
 _MAX_NAMED = 3
@@ -66,6 +66,7 @@ class LocalObservation:
         environments_in_use: Recorded environments of earlier locks in which a program runs.
         unused_environments: The other environments of earlier locks.
         edited: Packages whose content is not the installed one.
+        edited_files: Their changed files, as far as the verification recorded them.
         code_problem: Why the code of a repository has to be unpacked; "" for nothing.
         preflight: Notes on this machine and the download, if it is not complete.
     """
@@ -93,6 +94,7 @@ class LocalObservation:
     unused_environments: tuple[str, ...] = ()
     preflight: tuple[str, ...] = ()
     edited: tuple[str, ...] = ()
+    edited_files: tuple[str, ...] = ()
     code_problem: str = ""
     recorded_code: CodeRecord | None = None
 
@@ -154,6 +156,7 @@ def observe_environment(context: TargetContext, ledger: Ledger, reader: Reader) 
         unused_environments=unused,
         preflight=() if complete else preflight_notes(context, reader),
         edited=edited if complete else (),
+        edited_files=_find_edited_files(context, ledger, edited),
         code_problem=find_code_problem(context, reader),
         recorded_code=CodeRecord.find(ledger.state, context.address),
     )
@@ -166,6 +169,22 @@ def _find_edited(marker: Mapping[str, Any] | None, current: Mapping[str, Any]) -
     if not isinstance(installed, dict) or installed.keys() != digests.keys():
         return ()
     return tuple(name for name, digest in digests.items() if digest != installed[name])
+
+
+def _find_edited_files(
+    context: TargetContext, ledger: Ledger, edited: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Return the changed files of packages, by path from the spec's folder."""
+    if not edited:
+        return ()
+    stored = VerificationRecord.find(ledger.state, context.address)
+    folders = [source.path for source in context.sources if source.name in edited and source.path]
+    home = Path(context.spec_path).resolve().parent
+    return tuple(
+        path
+        for path in list_changed_files(stored, context)
+        if any(Path(os.path.normpath(home / path)).is_relative_to(folder) for folder in folders)
+    )
 
 
 def _missing_part(context: TargetContext, reader: Reader) -> str:

@@ -46,6 +46,7 @@ from provision.targets.local.records import (
     environment_path,
     stable_path,
 )
+from provision.targets.stored_verdict import name_files
 
 _NEW = (Operation.CREATE, Operation.REPLACE)
 
@@ -132,16 +133,14 @@ def _choose_change(context: TargetContext, observed: LocalObservation) -> _Chang
         repair = _install_effect(context, reinstall=damaged)
         return _Change(Operation.CHANGE, describe_changes(observed), (repair,))
     if observed.edited and not observed.differences and not uses_conda(context):
-        names = ", ".join(observed.edited)
         effects = (
             _install_effect(context, reinstall=observed.edited),
             _marker_effect(context),
         )
-        return _Change(Operation.CHANGE, f"the files of {names} have changed", effects)
+        return _Change(Operation.CHANGE, _describe_edit(observed), effects)
     creation = tuple(_creation_effects(context, observed))
     if observed.edited:
-        names = ", ".join(observed.edited)
-        return _Change(Operation.REPLACE, f"the files of {names} have changed", creation)
+        return _Change(Operation.REPLACE, _describe_edit(observed), creation)
     if observed.differences:
         return _Change(Operation.REPLACE, describe_changes(observed), creation)
     if moved:
@@ -152,6 +151,11 @@ def _choose_change(context: TargetContext, observed: LocalObservation) -> _Chang
         reason = observed.problem
     operation = Operation.REPLACE if recorded and observed.exists else Operation.CREATE
     return _Change(operation, reason, creation)
+
+
+def _describe_edit(observed: LocalObservation) -> str:
+    files = f": {name_files(observed.edited_files)}" if observed.edited_files else ""
+    return f"the files of {', '.join(observed.edited)} have changed{files}"
 
 
 def _choose_link_change(observed: LocalObservation, *, moved: bool) -> _Change:

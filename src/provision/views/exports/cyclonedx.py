@@ -70,7 +70,7 @@ def _dependencies(
     """Return the references that each component depends on, the root first."""
     references: dict[str, list[str]] = {}
     for viewed in view.packages:
-        references.setdefault(viewed.package.name, []).append(_purl(viewed.package, view))
+        references.setdefault(viewed.package.name, []).append(_reference(viewed.package, view))
     conda: dict[str, list[str]] = {}
     for record in view.conda:
         conda.setdefault(record.name, []).append(_conda_purl(record))
@@ -80,7 +80,7 @@ def _dependencies(
     edges = [(root, sorted(declared))]
     edges += [(_conda_purl(one), _sorted(_requirements(one), conda)) for one in view.conda]
     locked = [viewed.package for viewed in view.packages]
-    edges += [(_purl(one, view), _sorted(one.requires, known)) for one in locked]
+    edges += [(_reference(one, view), _sorted(one.requires, known)) for one in locked]
     return [{"ref": reference, "dependsOn": required} for reference, required in edges]
 
 
@@ -97,27 +97,29 @@ def _component(viewed: ViewedPackage, view: TargetView) -> dict[str, Any]:
         "marker": viewed.marker,
         "origin": "unconfirmed" if package.unconfirmed else "",
     }
+    purl = _purl(package, view)
     hashes = [("SHA-256", sha256) for sha256 in sorted_hashes(package)]
-    return _library(package, _purl(package, view), hashes, properties)
+    component = _library(package, _reference(package, view), hashes, properties)
+    return component if purl is None else {**component, "purl": purl}
 
 
 def _conda_component(record: CondaRecord) -> dict[str, Any]:
     hashes = [("MD5", record.md5), ("SHA-256", record.sha256)]
-    return _library(record, _conda_purl(record), hashes, {"channel": record.channel})
+    purl = _conda_purl(record)
+    return {**_library(record, purl, hashes, {"channel": record.channel}), "purl": purl}
 
 
 def _library(
     package: LockedPackage | CondaRecord,
-    purl: str,
+    reference: str,
     hashes: Iterable[tuple[str, str | None]],
     properties: Mapping[str, str | None],
 ) -> dict[str, Any]:
     return {
         "type": "library",
-        "bom-ref": purl,
+        "bom-ref": reference,
         "name": package.name,
         "version": package.version,
-        "purl": purl,
         "hashes": [{"alg": algorithm, "content": digest} for algorithm, digest in hashes if digest],
         "properties": [_property(name, value) for name, value in properties.items() if value],
     }
@@ -141,16 +143,25 @@ def _requirements(record: CondaRecord) -> tuple[str, ...]:
     return tuple(re.split("[=<>!~\\[]", word.rpartition("::")[2])[0] for word in words)
 
 
-def _purl(package: LockedPackage, view: TargetView) -> str:
-    """Return the package's URL.
+def _reference(package: LockedPackage, view: TargetView) -> str:
+    """Return what identifies a component in the document."""
+    return _purl(package, view) or f"{package.name}=={package.version}"
 
-    It names another index than PyPI, which may give the name to other software.
+
+def _purl(package: LockedPackage, view: TargetView) -> str | None:
+    """Return the package's URL; None for a folder or a wheel file.
+
+    It names another index than PyPI, which may give the name to other software. For a local package
+    cyclonedx-py gives none either (`environment.py`: "no purl for locals and unpublished packages",
+    https://github.com/CycloneDX/cyclonedx-python): PyPI may have other software of its name.
     """
     purl = f"pkg:pypi/{package.name}@{quote(package.version, safe='')}"
     if package.origin is not None and package.origin.git:
         address = quote(f"git+{package.origin.git}@{package.origin.commit}", safe="/")
         return f"{purl}?vcs_url={address}"
-    if package.index == "pypi" or package.origin is not None:
+    if package.origin is not None:
+        return None
+    if package.index == "pypi":
         return purl
     return f"{purl}?repository_url={quote(view.indexes[package.index], safe=':/')}"
 

@@ -118,7 +118,11 @@ def _in_the_way(context: ObserverContext) -> Readings:
     prefix, sources = os.path.realpath(sys.prefix), context.expected.sources
     places: dict[str, set[str]] = {}
     for dist in dists:
-        places.setdefault(dist.name, set()).add(dist.metadata)
+        winner = winners[dist.name]
+        is_source = winner.editable and sources.get(dist.name, {}).get("editable")
+        # setuptools writes it next to the modules, in a folder that its .pth file names.
+        if not (is_source and dist is not winner and dist.metadata.endswith(".egg-info")):
+            places.setdefault(dist.name, set()).add(dist.metadata)
     return {
         "packages.shadowed": _shadowed(
             _foreign_entries(context), [entry for entry in sys.path if os.path.isdir(entry)]
