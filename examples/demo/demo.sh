@@ -24,7 +24,7 @@ step() {
 
 step 'A Colab notebook with versions of 2024. Does it still work on Colab, and on Workbench? Nothing is installed to find out.' check train.ipynb --on colab-t4 --on workbench-t4 --output-format concise
 step 'With torch 2.11 it runs on Colab again. On Workbench it ends with an error.
-# Of each machine there is a capture (both are examples). Which difference is the cause?' diff colab.json workbench.json --error trace.txt
+# Each machine has a capture (both are examples). Which difference is the cause?' diff colab.json workbench.json --error trace.txt
 step 'Make one spec for both from the notebook.' init --from train.ipynb --gpu T4 --target colab --target workbench
 step 'What does not work in the spec?' lint --output-format concise
 step 'Four other pins, often recommended for Colab, do not work together. Which similar versions do?' suggest four-pins.yaml --most 1 --no-resolve

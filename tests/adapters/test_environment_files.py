@@ -55,7 +55,7 @@ def test_what_is_compared_is_said(site: Path) -> None:
     assert damage(site) == Damage(compared_by="size")
     assert damage(site, hashed=True) == Damage(compared_by="sha256")
     note(site)
-    assert damage(site) == Damage(compared_by="size and time of change")
+    assert damage(site) == Damage(compared_by="size and modification time")
 
 
 @pytest.mark.parametrize(

@@ -147,7 +147,7 @@ def test_an_edit_that_keeps_size_and_time_is_found_once_a_verification_failed(
     plan = applied.run("plan", "spec.yaml").stdout
     assert (
         "the packages match the lock, and the files match the installation "
-        "(by size and time of change)" in plan
+        "(by size and modification time)" in plan
     )
     state = json.loads(applied.run("status", "spec.yaml", "--output-format", "json").stdout)
     assert state["targets"][0]["condition"] == "current"

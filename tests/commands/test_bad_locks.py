@@ -209,6 +209,23 @@ def test_without_network_a_lock_that_holds_is_kept_and_the_cache_will_do(
     )
 
 
+def test_a_wheel_that_the_cache_lacks_is_named(bench: Bench, tmp_path: Path) -> None:
+    """uv's cache has the page and the metadata, as after `lock`, but not the wheel."""
+    with served(tmp_path / "index") as address:
+        bench.spec(small_spec("alpha"))
+        there = {"PROVISION_INDEX_PYPI": address}
+        assert bench.run("lock", "spec.yaml", **there).returncode == 0
+        refused(
+            bench,
+            2,
+            "not in uv's cache",
+            "alpha-2.0-py3-none-any.whl",
+            "run the command once with network access, without --offline",
+            line=("apply", "spec.yaml", "--yes", "--offline"),
+            **there,
+        )
+
+
 def test_without_network_and_cache(bench: Bench) -> None:
     locked(bench, "alpha")
     shutil.rmtree(bench.folder / "uv-cache")

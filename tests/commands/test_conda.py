@@ -475,7 +475,7 @@ def test_a_package_that_conda_brings_is_verified_in_its_version(
     assert noted["packages"]["alpha"]["provenance"] == "preinstalled"
     assert noted["packages"]["gamma"]["provenance"] == "hash-checked"
     assert (
-        "files match the installation (by size and time of change)"
+        "files match the installation (by size and modification time)"
         in bench.run("plan", "spec.yaml").stdout
     )
     next(prefix(bench).glob("lib/python*/site-packages/alpha/__init__.py")).write_text(

@@ -178,8 +178,8 @@ def kept(name: str) -> Report:
             "cpu-build",
             "python-3.11",
             (
-                "1 identity difference: different packages are installed: packages.digest "
-                "sha256:7431bfde4b54 -> "
+                "1 difference between the environments: different packages are installed: "
+                "packages.digest sha256:7431bfde4b54 -> "
             ),
         ),
         # Two cards are not one.
@@ -187,8 +187,8 @@ def kept(name: str) -> Report:
             "l4",
             "l4-two",
             (
-                "not the same: 1 identity difference: nvml.count 1 -> 2 (and 1 that "
-                "depends on it); no check fails"
+                "not the same: 1 difference between the environments: nvml.count 1 -> 2 (and 1 "
+                "that depends on it); no check fails"
             ),
         ),
     ],

@@ -132,6 +132,24 @@ def test_a_killed_run_is_a_lower_bound_and_the_estimate_stays(tmp_path: Path) ->
     assert (ram.need.origin, ram.need.bytes) == (NeedOrigin.MEASURED, 5 * GIB)
 
 
+def test_a_run_that_was_too_short_does_not_hide_a_measured_one(tmp_path: Path) -> None:
+    measured = write_record(tmp_path, peaks__ram_bytes=5 * GIB)
+    short = {"peaks__ram_bytes": None, "peaks__shm_bytes": None, "cards": []}
+    measured.rename(measured.with_name("20261126T000000Z.json"))
+    write_record(tmp_path, **short)
+    result = fit_of(tmp_path, SPEC.format(training=""))
+    assert resource_of(result, "colab", FitResource.RAM).need.bytes == 5 * GIB
+    first = view.describe_run(result.run)
+    assert first.startswith("Measured: python train.py")
+    assert first.endswith("Ignored 1 newer run without a measured peak.")
+    measured.with_name("20261126T000000Z.json").unlink()
+    with pytest.raises(Refused) as refused:
+        fit_of(tmp_path, SPEC.format(training=""))
+    assert "no recorded run has a measured peak" in refused.value.why
+    estimated = fit_of(tmp_path, SPEC.format(training=", data: {in_memory: 1GiB}"))
+    assert view.describe_run(estimated.run).startswith("Not measured, because it ended too soon")
+
+
 def test_data_that_is_read_in_parts_is_the_named_saving(tmp_path: Path) -> None:
     spec = SPEC.format(training=", data: {in_memory: 14GiB}")
     ram = resource_of(fit_of(tmp_path, spec), "colab", FitResource.RAM)

@@ -205,3 +205,9 @@ def test_the_starter_spec_has_what_init_replaces(bench: Bench) -> None:
     for line in ("gpu: none\n", "  - torch==2.13.*\n", "# targets:\n"):
         assert line in plain
         assert line not in changed
+
+
+def test_a_machine_without_a_gpu_is_the_cheapest_with_a_known_price(bench: Bench) -> None:
+    assert bench.run("init", "--target", "workbench").returncode == 0
+    written = (bench.folder / "provision.yaml").read_text()
+    assert "machine_type: e2-standard-4 # the cheapest in us-central1\n" in written

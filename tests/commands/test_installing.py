@@ -62,14 +62,14 @@ def test_how_packages_came_there_is_kept_shown_and_reported(bench: Bench) -> Non
     assert (told["results"][0]["fresh"], told["results"][0]["packages_fresh"]) == (False, False)
     assert told["results"][0]["compared"] == (
         "the packages match the lock, and the files match the installation "
-        "(by size and time of change)"
+        "(by size and modification time)"
     )
     for words in ((), ("--verify",)):
         again = bench.run("apply", "spec.yaml", "--yes", *words).stdout
         assert "packages     2 hash-checked (when the environment was created)\n" in again
         assert (
             "compared     the packages match the lock, and the files match the installation "
-            "(by size and time of change)\n" in again
+            "(by size and modification time)\n" in again
         )
     report = expand(json.loads((bench.own / "reports/spec.local/report.json").read_text()))
     report["readings"] = [one for one in report["readings"] if one["key"] != "packages.provenance"]

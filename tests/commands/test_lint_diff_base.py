@@ -127,6 +127,12 @@ GOLDEN: dict[str, tuple[str, str, dict[str, list[str]]]] = {
     ),
     "broken": (BAD, "gpu: [\n", {"new": ["YML001"], "fixed": ["PKG001"]}),
     "repaired": ("gpu: [\n", BAD, {"new": ["PKG001"], "fixed": ["YML001"]}),
+    "not valid before and after": (
+        GOOD + "bogus: 1\n",
+        BAD + "bogus: 1\n",
+        {"new": ["SPC001"]},
+    ),
+    "not valid and unchanged": (BAD + "bogus: 1\n", BAD + "bogus: 1\n", {"base": ["SPC001"]}),
     "a second document": (
         BAD,
         f"{BAD}---\n{BAD}",
@@ -142,6 +148,19 @@ def test_golden_pull_requests(repository: Repository, name: str) -> None:
     result = repository.lint("spec.yaml")
     assert told(result) == expected
     assert result.exit_code == int("new" in expected)
+
+
+def test_an_error_that_hides_the_findings_of_the_change_is_reported(repository: Repository) -> None:
+    pull_request(repository, {"spec.yaml": GOOD + "bogus: 1\n"}, {"spec.yaml": BAD + "bogus: 1\n"})
+    done = lint(repository.folder, "spec.yaml", "--diff-base", "main")
+    assert done.returncode == 1
+    said = " ".join(done.stdout.split())
+    assert "error[SPC001]" in said
+    assert "the rules did not run because of this error" in said
+    assert said.endswith("Found 1 error.")
+    for form in ("json", "sarif"):
+        done = lint(repository.folder, "spec.yaml", "--diff-base", "main", "--output-format", form)
+        assert (done.returncode, "the rules did not run" in done.stdout) == (1, True)
 
 
 def test_files_that_are_new_renamed_and_extended(repository: Repository) -> None:

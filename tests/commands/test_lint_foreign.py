@@ -42,7 +42,7 @@ def provision(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
         ("compose.yaml", "services:\n  web:\n    image: x\n", "Docker Compose", ""),
         ("ci.yml", "on: [push]\njobs: {}\n", "GitHub Actions", ""),
         ("pod.yaml", "apiVersion: v1\nkind: Pod\n", "Kubernetes", ""),
-        ("train.py", "import torch\nprint(torch)\n", "a program", ""),
+        ("train.py", "import torch\nprint(torch)\n", "a Python script", ""),
         (
             "trace.txt",
             "Traceback (most recent call last):\nImportError: no\n",

@@ -8,6 +8,7 @@ import functools
 import hashlib
 import http.server
 import json
+import re
 import shutil
 import threading
 import time
@@ -18,6 +19,7 @@ from typing import Any
 
 import pytest
 
+from provision.lock.wheels import file_identity
 from tests.adapters.serving import CERTIFICATE, answering, behind_password, certified, redirecting
 from tests.attacks.test_foreign_locks import damaged, package
 from tests.rig import Bench, make_index, make_wheel, served, small_spec
@@ -135,6 +137,50 @@ def test_a_hash_that_the_index_does_not_list(locked: Bench) -> None:
         "do not install it",
     )
     assert "spec.lock does not match its indexes: 1 of 2 files differ" in said
+
+
+def test_a_name_that_uv_normalizes_is_the_listed_one(bench: Bench, tmp_path: Path) -> None:
+    """The index lists `PyYAML-...`, and uv writes `pyyaml-...` into the lock."""
+    wheels = (
+        make_wheel(tmp_path / "wheels", "PyYAML", "6.0.2"),
+        make_wheel(tmp_path / "wheels", "PyYAML", "6.0.3"),
+    )
+    make_index(tmp_path / "index", wheels[:1])
+    bench.spec(small_spec("pyyaml==6.0.2"))
+    assert bench.run("lock", "spec.yaml").returncode == 0
+    assert '"pyyaml-6.0.2-py3-none-any.whl"' in (bench.folder / "spec.lock").read_text()
+    verify(bench, 0, "1 package, 1 file, each listed by its index")
+    outdated = bench.run("outdated", "spec.yaml", "--osv-url", "", "--output-format", "json")
+    assert json.loads(outdated.stdout)["outdated"] == []
+    listed = page(bench, "pyyaml")
+    listed.write_text(re.sub("sha256=.{8}", "sha256=00000000", listed.read_text()))
+    verify(bench, 1, "lists sha256 00000000")
+    make_index(tmp_path / "index", wheels[1:])
+    verify(bench, 1, "the index has no version 6.0.2")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "same"),
+    [
+        ("PyYAML-6.0.2-py3-none-any.whl", "pyyaml-6.0.2-py3-none-any.whl", True),
+        ("Foo_Bar-1.0.0-py2.py3-none-any.whl", "foo_bar-1.0.0-py3.py2-none-any.whl", True),
+        ("PyYAML-6.0.2.tar.gz", "pyyaml-6.0.2.tar.gz", True),
+        ("pyyaml-6.0.2.tar.gz", "pyyaml-6.0.2.zip", False),
+        ("alpha-2.0-py3-none-any.whl", "alpha-2.0-1-py3-none-any.whl", False),
+        ("alpha-2.0-py3-none-any.whl", "alpha-2.0-cp311-none-any.whl", False),
+        ("alpha-2.0-py3-none-any.whl", "alpha-2.0.tar.gz", False),
+    ],
+)
+def test_file_names_are_compared_by_what_they_state(first: str, second: str, same: bool) -> None:
+    assert (file_identity(first) == file_identity(second)) is same
+
+
+def test_of_two_spellings_the_one_with_the_locked_hash_is_compared(locked: Bench) -> None:
+    text = page(locked, "gamma").read_text()
+    other = text.replace("gamma-1.0-py3", "Gamma-1.0-py3")
+    first = re.sub("sha256=.{8}", "sha256=00000000", other.replace("Gamma", "GAMMA"))
+    page(locked, "gamma").write_text(first + "\n" + other)
+    verify(locked, 0)
 
 
 def _without_version(bench: Bench) -> None:

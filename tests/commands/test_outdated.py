@@ -139,7 +139,22 @@ def test_a_service_that_is_away_is_not_nothing(locked: Bench) -> None:
     assert outdated(locked, "")[0] == 3
 
 
+def test_an_empty_variable_sends_nothing(locked: Bench) -> None:
+    asked: list[Any] = []
+    with osv({}, asked) as url:
+        silent = locked.run("outdated", "spec.yaml", PROVISION_OSV_URL="")
+        assert (silent.returncode, asked) == (3, [])
+        assert "not checked: known vulnerabilities were not checked: no service" in silent.stdout
+        assert locked.run("outdated", "spec.yaml", PROVISION_OSV_URL=url).returncode == 0
+        assert len(asked) == 1
+        option = locked.run("outdated", "spec.yaml", "--osv-url", "", PROVISION_OSV_URL=url)
+        assert (option.returncode, len(asked)) == (3, 1)
+
+
 def test_an_address_of_another_kind_is_refused(locked: Bench) -> None:
+    done = locked.run("outdated", "spec.yaml", PROVISION_OSV_URL="file:///etc")
+    assert done.returncode == 2
+    assert "PROVISION_OSV_URL=file:///etc: expected an address" in done.stderr
     done = locked.run("outdated", "spec.yaml", "--osv-url", "file:///etc")
     assert done.returncode == 2
     assert "expected an address" in done.stderr

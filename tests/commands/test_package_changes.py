@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -99,6 +100,25 @@ def test_nothing_is_written_when_it_cannot_be_done(
     assert done.returncode in (1, 2)
     assert expected in done.stderr
     assert before == [(aged.folder / name).read_bytes() for name in ("spec.yaml", "spec.lock")]
+
+
+@pytest.mark.parametrize(
+    ("package", "expected"),
+    [
+        ("transfomers", "transfomers looks like transformers, a well-known package"),
+        ("fresh==9.9", "spec.yaml (with this change) requires fresh==9.9"),
+        ("sklearn", "= help: use scikit-learn"),
+    ],
+)
+def test_a_failed_add_names_no_place_or_fix_in_a_text_that_is_not_saved(
+    aged: Bench, package: str, expected: str
+) -> None:
+    done = aged.run("add", package, "spec.yaml")
+    assert done.returncode == 1
+    assert "; nothing was changed" in done.stderr
+    assert expected in done.stderr
+    assert "--fix" not in done.stderr
+    assert re.search(r"spec.yaml:\d+:\d+ requires", done.stderr) is None
 
 
 def test_a_list_behind_an_anchor_is_refused(bench: Bench) -> None:

@@ -17,6 +17,9 @@ import os, pathlib, sys
 from helper import VALUE
 pathlib.Path("out").mkdir(exist_ok=True)
 if "--fail" in sys.argv:
+    for done in range(3):
+        sys.stderr.write(f"{done * 50}%|##| {done}/2 [00:00<?, ?it/s]\\r")
+    sys.stderr.write("100%|##| 2/2 [00:00<?, ?it/s]\\n")
     raise SystemExit(f"value {VALUE} is not allowed")
 if "--sleep" in sys.argv:
     import time
@@ -121,6 +124,10 @@ def test_a_command_that_does_not_do_what_is_expected_fails(
     assert failed["status"] == "fail"
     assert message in failed["message"]
     assert "verify.timeout" in failed["fix"] or "provision why" in failed["fix"]
+    if words == ["--fail"]:
+        assert "`provision run -- python train.py --fail`" in failed["fix"]
+        output = failed["observed"]["output"]
+        assert output == "100%|##| 2/2 [00:00<?, ?it/s]\nvalue 1 is not allowed"
 
 
 @pytest.mark.long

@@ -110,6 +110,23 @@ def test_a_log_shows_what_the_bare_text_shows(form: str) -> None:
         assert found(text)[0] == name
 
 
+@pytest.mark.parametrize("escape", [json.dumps, repr])
+def test_line_ends_that_a_log_escaped_are_line_ends(escape: Callable[[str], str]) -> None:
+    text = (
+        "A module that was compiled using NumPy 1.x cannot be run in\nNumPy 2.1.0 as it may "
+        "crash. To support both 1.x and 2.x\nversions of NumPy"
+    )
+    (explanation,) = explain_error(
+        extract_error_text(f"the job printed {escape(text)}".encode(), "log").text,
+        load_symptoms(),
+        LookupContext(load_facts()),
+    )
+    assert explanation.symptom.id == "numpy-1x-module"
+    assert "cannot be run in NumPy 2.1.0" in explanation.line
+    path = "see C:\\new\\notes"
+    assert extract_error_text(path.encode(), "log").text == path
+
+
 def test_each_rank_is_read_by_itself() -> None:
     """Two ranks print at once: neither traceback is cut, and what one waited for explains less than
     what the other died of.

@@ -10,8 +10,14 @@ from tests.rules.conftest import Ask
 REFUSED: list[tuple[str, str]] = [
     (example_job("system_packages: [ffmpeg]\n"), "installing system packages on the machines"),
     (example_job('cuda_toolkit: "12.8"\n'), "installing a CUDA toolkit on the machines of a job"),
-    (example_job("", bucket="{europe-west4: gs://b1/x}"), "no folder for the region us-central1"),
-    (example_job("", bucket="{europe-west4: gs://b1/x}"), "europe-west4 is not one of the target"),
+    (
+        example_job("", bucket="{europe-west4: gs://b01/x}"),
+        "no folder for the region us-central1",
+    ),
+    (
+        example_job("", bucket="{europe-west4: gs://b01/x}"),
+        "europe-west4 is not one of the target",
+    ),
     (example_job("", gpu="T4", capacity="{flex_start: 1h}"), "flex start requires one of the GPUs"),
     (
         example_job("", capacity="{flex_start: 1h}", max_duration="200h"),

@@ -46,6 +46,7 @@ def test_a_good_spec_has_no_findings_and_is_named_by_its_file(folder):
         ("gpu: L4\npython: '3.12'\npackages: {torch: 2.13, peft: }\n", "wrong-type", "3:11 {torch: 2.13, peft: }", '["torch==2.13", "peft"]'),
         ('gpu: L4\npython: "3.12"\npackages:\n  - torch: "2.13"\n', "wrong-type", '4:5 torch: "2.13"', '"torch==2.13"'),
         ('gpu: L4\npython: "3.12"\npackages: ["torch=>2"]\n', "bad-format", '3:12 "torch=>2"', "write torch>=2"),
+        ('gpu: L4\npython: "3.12"\npackages: [a]\ntargets: {c: {kind: colab, bucket: gs://bb/x}}\n', "bad-format", "4:36 gs://bb/x", "a name of 3 to 63 characters"),
         ('gpu: L4\npython: "3.12"\npackages: [torch=2.1]\n', "bad-format", "3:12 torch=2.1", "write torch==2.1"),
         ('gpu: L4\npython: "3.12"\npackages: ["torch>>2"]\n', "bad-format", '3:12 "torch>>2"', "is not a requirement"),
         ('gpu: L4\npython: "3.12"\npackages: ["x[y"]\n', "bad-format", '3:12 "x[y"', "close the bracket"),

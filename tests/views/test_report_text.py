@@ -205,6 +205,14 @@ def test_only_a_verified_report_with_training_claims_a_proof() -> None:
     )
 
 
+def test_the_declared_command_is_the_proof_if_no_training_check_ran() -> None:
+    document = verified()
+    document["checks"] = [one for one in document["checks"] if one["group"] != "training"]
+    document["checks"].append(check("V02", "job", "the project's command", "pass"))
+    text = render_text(document, False, 80, False, PATH)
+    assert "proof: `verify.command` passed (no training check was run)" in text
+
+
 def test_simulated_parts_are_named() -> None:
     document = verified()
     document["subject"]["simulated"] = ["gpu"]

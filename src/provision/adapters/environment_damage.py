@@ -54,7 +54,7 @@ def find_damage(
     if hashed:
         compared_by = "sha256"
     elif all(note.snapshot for note in notes.values()):
-        compared_by = "size and time of change"
+        compared_by = "size and modification time"
     return Damage(tuple(packages), tuple(startup_files), compared_by)
 
 

@@ -23,8 +23,8 @@ from provision.cli.app import FILE, OUTPUT_FORMAT, SPEC, TARGETS, examples
     "--run",
     "record",
     type=FILE,
-    help="Use the peak usage from this `provision run` record; default: the newest record for the "
-    "spec.",
+    help="Use the peak usage in this `provision run` record; default: the newest record of the "
+    "spec that has one.",
 )
 @click.option("--html", type=FILE, help="Write the comparison to an HTML file.")
 @OUTPUT_FORMAT

@@ -165,7 +165,15 @@ def _render_footer(result: LintResult, diagnostics: Sequence[Diagnostic], fixabl
     from provision.views.diagnostics import text
 
     fixed = None if result.fixed is None else len(result.fixed)
-    return text.render_footer(diagnostics, fixable, result.suppressed, fixed)
+    # the errors of a document that no rule can check may be in the base, too
+    is_checked = all(
+        document.spec is not None
+        for document in result.documents
+        if isinstance(document, CheckedDocument)
+    )
+    return text.render_footer(
+        diagnostics, fixable, result.suppressed, fixed, only_new=fixed is not None and is_checked
+    )
 
 
 def print_changes_and_errors(result: LintResult, output_format: str, *, dry: bool) -> None:

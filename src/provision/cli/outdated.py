@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
@@ -19,9 +20,9 @@ from provision.cli.app import OUTPUT_FORMAT, SPEC, examples
 @SPEC
 @click.option(
     "--osv-url",
-    envvar="PROVISION_OSV_URL",
     metavar="URL",
-    help='Query this vulnerability service; default: OSV. Use "" to disable the query.',
+    help="Query this vulnerability service; default: $PROVISION_OSV_URL, or OSV if it is not set. "
+    'Use "" to disable the query.',
 )
 @OUTPUT_FORMAT
 def outdated(spec: Path, *, osv_url: str | None, output_format: str) -> int:
@@ -35,10 +36,13 @@ def outdated(spec: Path, *, osv_url: str | None, output_format: str) -> int:
     from provision.cli.progress import show_progress
     from provision.commands import outdated as command
 
-    address = command.DEFAULT_OSV_URL if osv_url is None else osv_url
+    # Not click's `envvar`, for which an empty variable is not set: it would query OSV.
+    default = os.environ.get("PROVISION_OSV_URL", command.DEFAULT_OSV_URL)
+    address = default if osv_url is None else osv_url
     if address and not address.startswith(("https://", "http://")):
+        origin = "PROVISION_OSV_URL=" if osv_url is None else "--osv-url "
         raise click.UsageError(
-            f"--osv-url {address}: expected an address that starts with https:// or http://"
+            f"{origin}{address}: expected an address that starts with https:// or http://"
         )
     with show_progress() as progress:
         result = command.find_outdated(spec, address, RealSystem(), progress)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from provision.commands.shared.load import LoadedSpec, load_without_rules
-from provision.commands.shared.run_records import latest_run_record, read_run_record
+from provision.commands.shared.run_records import list_run_records, read_run_record
 from provision.commands.shared.target_selection import select_targets
 from provision.effects.system import Reader
 from provision.errors import ExternalError, ProvisionError, Refused
@@ -42,7 +42,7 @@ def fit(path: Path, targets: tuple[str, ...], record: Path | None, reader: Reade
     Args:
         path: the spec; rules may find errors in it, such as a machine that is too small.
         targets: names of targets; all of them if there are none.
-        record: the record of a run; None for the newest one of the spec.
+        record: the record of a run; None for the newest one of the spec with peaks.
         reader: reads files and this machine.
 
     Raises:
@@ -55,10 +55,11 @@ def fit(path: Path, targets: tuple[str, ...], record: Path | None, reader: Reade
     names = select_targets(loaded, targets, everything=True)
     fits = tuple(evaluate(loaded, name, run, reader) for name in names)
     if not any(target.resources for target in fits):
+        measured = "no run is recorded" if run is None else "no recorded run has a measured peak"
         raise Refused(
             "the resources that this training run needs are unknown",
-            why="the spec declares neither a model nor memory or disk requirements, and no run "
-            "is recorded",
+            why="the spec declares neither a model nor memory or disk requirements, and "
+            f"{measured}",
             hint=f"record a run with `{loaded.command('run', names[0])} -- PROGRAM`, or set "
             "`training.model`, `training.data.in_memory` or `requires.ram`",
         )
@@ -79,14 +80,22 @@ def fit_of_recorded_run(
 
 
 def read_figures(loaded: LoadedSpec, record: Path | None, reader: Reader) -> RunFigures | None:
-    """Return the peaks of a record, by default of the newest one of any target.
+    """Return the peaks of a record, by default of the newest one of any target with peaks.
 
-    Without a record, they are those of the command that a verification ran.
+    Without one, they are those of the command that a verification ran.
     """
-    if record is None:
-        record = _newest_record(loaded, reader)
-    if record is None:
-        return _newest_command(loaded, reader)
+    if record is not None:
+        return _read_record(loaded, record, reader)
+    newest = None
+    for count, path in enumerate(list_run_records(loaded, loaded.spec.targets, reader)):
+        figures = _read_record(loaded, path, reader)
+        if figures.has_peaks:
+            return replace(figures, newer_without_peaks=count)
+        newest = newest or figures
+    return _newest_command(loaded, reader) or newest
+
+
+def _read_record(loaded: LoadedSpec, record: Path, reader: Reader) -> RunFigures:
     figures = RunFigures.from_record(str(record), read_run_record(record, reader))
     return replace(
         figures,
@@ -119,17 +128,6 @@ def evaluate(loaded: LoadedSpec, name: str, run: RunFigures | None, reader: Read
     return evaluate_target(
         spec, target, facts, FitSources(_trusted_report(loaded, name, reader), machine, run)
     )
-
-
-def _newest_record(loaded: LoadedSpec, reader: Reader) -> Path | None:
-    """Return the newest record of a spec's targets; their names begin with the time."""
-    records = []
-    for name in loaded.spec.targets:
-        try:
-            records.append(latest_run_record(loaded, name, reader))
-        except Refused:
-            continue
-    return max(records, key=lambda path: path.name, default=None)
 
 
 def _newest_command(loaded: LoadedSpec, reader: Reader) -> RunFigures | None:

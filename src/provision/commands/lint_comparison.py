@@ -20,6 +20,7 @@ from provision.diagnostics import (
 )
 from provision.errors import ExternalError, SourceError, UsageError
 from provision.facts import load_facts
+from provision.rules.suppressions import is_about_text
 from provision.source import Source
 from provision.source.loader import MAX_FILE_BYTES
 from provision.target_changes import ChangedTarget, compare_targets
@@ -33,6 +34,11 @@ _LEAST_SIMILARITY = 0.5
 """Share of equal lines of a renamed file, as git's default for renames."""
 _MAX_RENAME_CANDIDATES = 200
 """Deleted files that a new file is compared with (our choice)."""
+
+_BLOCKING = (
+    "the rules did not run because of this error, so new findings of the change are unknown; the "
+    "error itself is not from this change"
+)
 
 _Identity = tuple[str, str, str]
 
@@ -65,9 +71,10 @@ class RevisionComparison:
     ) -> tuple[tuple[CheckedDocument, ...], FileChanges]:
         """Return the documents of a file with its new findings only, and what the change does.
 
-        The others are among the suppressed ones. A finding is new if no finding of the same rule
-        is at the same value, or if the change edits that value. Lines and the order of items do not
-        matter, and a renamed file is compared with the deleted file most like it.
+        The others are among the suppressed ones, except errors because of which no rule checks the
+        document: they would hide what the change adds. A finding is new if no finding of the same
+        rule is at the same value, or if the change edits that value. Lines and the order of items
+        do not matter, and a renamed file is compared with the deleted file most like it.
         """
         if self._is_unchanged(path, documents):
             documents = tuple(_keep_new(document, document.diagnostics) for document in documents)
@@ -84,7 +91,7 @@ class RevisionComparison:
                 if known[identity] > 0:
                     known[identity] -= 1
                     present.append(finding)
-            result.append(_keep_new(document, present))
+            result.append(_keep_blocking(_keep_new(document, present)))
         fixed = []
         for document in old:
             for finding in document.diagnostics:
@@ -168,6 +175,22 @@ def _keep_new(document: CheckedDocument, present: Sequence[Diagnostic]) -> Check
             *document.suppressed,
             *(SuppressedFinding(item, SuppressionKind.BASE) for item in present),
         ),
+    )
+
+
+def _keep_blocking(document: CheckedDocument) -> CheckedDocument:
+    """Return a document that is not valid with the errors because of which no rule checks it."""
+    if document.spec is not None:
+        return document
+    blocking, suppressed = [], []
+    for item in document.suppressed:
+        if item.kind is SuppressionKind.BASE and is_about_text(item.finding.id):
+            why = f"{item.finding.why}; {_BLOCKING}" if item.finding.why else _BLOCKING
+            blocking.append(item.finding._replace(why=why))
+        else:
+            suppressed.append(item)
+    return document._replace(
+        diagnostics=(*document.diagnostics, *blocking), suppressed=tuple(suppressed)
     )
 
 

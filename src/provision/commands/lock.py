@@ -234,6 +234,7 @@ def _with_hints(
         relaxation = resolution_hints.find_relaxation(loaded, error.why, system, progress)
     hints = [
         error.hint,
+        *resolution_hints.list_lookalikes(loaded, conflicting),
         *resolution_hints.locate_requirements(loaded, conflicting),
         *resolution_hints.locate_python_requirement(loaded, error.why),
     ]

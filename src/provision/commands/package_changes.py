@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,10 +13,15 @@ from packaging.utils import InvalidName, canonicalize_name
 from provision.commands.lock import LockResult, ensure_lock
 from provision.commands.shared.edited_spec import load_edited_spec, write_together
 from provision.commands.shared.facts_selection import select_facts
-from provision.commands.shared.load import LoadedSpec, check_single_document, check_spec_name
+from provision.commands.shared.load import (
+    LoadedSpec,
+    SpecHasErrors,
+    check_single_document,
+    check_spec_name,
+)
 from provision.commands.shared.lock_file import read_lock_file
 from provision.effects.system import ProgressCallback, System
-from provision.errors import LockError, Refused, UsageError
+from provision.errors import LockError, ProvisionError, Refused, UsageError
 from provision.field_types import suggest_requirement
 from provision.lock import dumps
 from provision.lock.diff import LockDiff, diff_locks
@@ -103,13 +110,14 @@ def _change_packages(
             hint="edit the spec by hand, then run `provision lock`",
         ) from None
     new = ("\ufeff" if text.bom else "") + content
-    loaded = load_edited_spec(path, new, system)
-    before = system.read(path, _MAX_SPEC_BYTES)
-    try:
-        old = read_lock_file(loaded, system)
-    except LockError:
-        old = None  # `ensure_lock` repairs what can be read of it
-    locked = ensure_lock(loaded, system, progress, repair=True)
+    with _nothing_changed():
+        loaded = load_edited_spec(path, new, system)
+        before = system.read(path, _MAX_SPEC_BYTES)
+        try:
+            old = read_lock_file(loaded, system)
+        except LockError:
+            old = None  # `ensure_lock` repairs what can be read of it
+        locked = ensure_lock(loaded, system, progress, repair=True)
     files: dict[Path, str] = {}
     if locked.fresh:
         files[locked.path] = dumps(locked.lock)
@@ -118,6 +126,19 @@ def _change_packages(
     write_together(files, {path: before}, system, progress)
     comparison = None if old is None else diff_locks(old, locked.lock)
     return PackageChanges(loaded, locked, content != text.content, comparison)
+
+
+@contextmanager
+def _nothing_changed() -> Iterator[None]:
+    """Add to errors that nothing was changed, and remove fixes of a text that is not saved."""
+    try:
+        yield
+    except ProvisionError as error:
+        if isinstance(error, SpecHasErrors):
+            error.diagnostics = tuple(item._replace(fix=None) for item in error.diagnostics)
+        if "nothing was written" not in error.what:
+            error.what = f"{error.what}; nothing was changed"
+        raise
 
 
 def _parse(package: str) -> WrittenRequirement:

@@ -54,7 +54,7 @@ class Damage(NamedTuple):
 
     `packages` are names with the problem of each file, `startup_files` are files that no package
     lists and that Python reads at each start. `compared_by` is "size" (nothing was noted when they
-    were installed), "size and time of change", or "sha256".
+    were installed), "size and modification time", or "sha256".
     """
 
     packages: tuple[tuple[str, tuple[str, ...]], ...] = ()

@@ -47,5 +47,5 @@ def name_places(found: PlaceFinding, total: int) -> Diagnostic:
         return found.finding
     places = ", ".join(found.places)
     if 1 < len(found.places) == total:
-        places = "both places" if total == 2 else f"all {total} places"
+        places = "both machines" if total == 2 else f"all {total} machines"
     return found.finding._replace(message=f"{found.finding.message} (on {places})")

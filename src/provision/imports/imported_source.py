@@ -42,7 +42,7 @@ SPEC_WORDS = (
     (re.compile(r"\b[Tt]he spec (requests|requires)\b"), r"{file} \1"),
     (re.compile(r"\bin the spec\b"), "in {file}"),
     (re.compile(r", or remove [\w -]+ from `platforms`$"), ""),
-    (re.compile(r"\bbut `gpu` is [a-z]+"), "which this place does not have"),
+    (re.compile(r"\bbut `gpu` is [a-z]+"), "which this machine does not have"),
     (re.compile(r'\bset `cuda: "([\d.]+)"` or `cuda: auto`'), r"use CUDA \1"),
     (
         re.compile(r"^`cuda: none` conflicts with `gpu: (\S+)`"),

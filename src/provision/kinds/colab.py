@@ -43,7 +43,7 @@ class ColabTarget(TargetModel):
     """Install on top of the runtime's packages (system), or in a separate environment (venv)."""
     shape: Literal["standard", "high"] = "standard"
     """Machine shape; high has more RAM, on paid plans."""
-    bucket: str | None = Field(default=None, pattern=r"^gs://[a-z0-9][a-z0-9._-]+(/.*)?$")
+    bucket: str | None = Field(default=None, pattern=r"^gs://[a-z0-9][a-z0-9._-]{2,}(/.*)?$")
     """Folder in Cloud Storage for the cell's payload and for its report."""
     payload: Literal["embedded", "bucket", "repository"] | None = None
     """Where the cell's payload is: in the cell (embedded; the default without a bucket), in the

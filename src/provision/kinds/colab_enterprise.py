@@ -88,7 +88,7 @@ class ColabEnterpriseTarget(TargetModel):
         default=None, examples=["projects/my-project/zones/us-central1-a/reservations/mine"]
     )
     """Reservation to use, by its full name."""
-    bucket: str | None = Field(default=None, pattern=r"^gs://[a-z0-9][a-z0-9._-]+(/.*)?$")
+    bucket: str | None = Field(default=None, pattern=r"^gs://[a-z0-9][a-z0-9._-]{2,}(/.*)?$")
     """Folder in Cloud Storage for the notebook that verifies the template, and its report."""
     service_account: str | None = None
     """Email address of the service account that runs this notebook."""

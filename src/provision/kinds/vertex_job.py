@@ -51,7 +51,7 @@ _HYPERDISK_MACHINES = ("a3-ultragpu-8g", "a4-highgpu-8g")
 """Machine types with this type of disk only (aiplatform v1, DiskSpec.bootDiskType)."""
 _NETWORK = re.compile(r"projects/[0-9]+/global/networks/[a-z][a-z0-9-]*")
 _STARTER_IMAGE = "docker.io/library/python@sha256:" + 64 * "0"
-_BUCKET = re.compile(r"gs://[a-z0-9][a-z0-9._-]+(/.*)?")
+_BUCKET = re.compile(r"gs://[a-z0-9][a-z0-9._-]{2,}(/.*)?")
 
 
 def _check_buckets(value: Any) -> Any:
@@ -60,8 +60,8 @@ def _check_buckets(value: Any) -> Any:
     if not values or not all(isinstance(uri, str) and _BUCKET.fullmatch(uri) for uri in values):
         raise PydanticCustomError(
             "job_bucket",
-            "expected a folder in Cloud Storage, such as gs://my-bucket/provision, or a mapping "
-            "from regions to such folders",
+            "expected a folder in Cloud Storage, such as gs://my-bucket/provision (a bucket name "
+            "has 3 to 63 characters), or a mapping from regions to such folders",
         )
     return value
 

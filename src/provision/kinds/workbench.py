@@ -67,7 +67,9 @@ class Workbench(Kind):
         """Return names to replace, and zones, a machine type and an image for the GPU."""
         zones, machine, region = _starter_machine(gpu, facts)
         image = facts.newest_workbench_image()
-        price = f"the cheapest in {region} with this GPU" if machine != "auto" else ""
+        price = f"the cheapest in {region}" if machine != "auto" else ""
+        if price and not gpu.is_none:
+            price += " with this GPU"
         account = "trainer@my-project.iam.gserviceaccount.com"
         return {
             "project": StarterField("my-project", "yours"),

@@ -115,7 +115,7 @@ class WorkbenchTarget(TargetModel):
     """Network tags, for firewall rules and routes."""
     metadata: dict[str, EnvironmentValue] = {}
     """Additional metadata of the instance."""
-    bucket: str | None = Field(default=None, pattern=r"^gs://[a-z0-9][a-z0-9._-]+(/.*)?$")
+    bucket: str | None = Field(default=None, pattern=r"^gs://[a-z0-9][a-z0-9._-]{2,}(/.*)?$")
     """Folder in Cloud Storage for the startup script and the report."""
     idle_shutdown: Duration | None = None
     """Stop the instance after this time without use."""

@@ -13,7 +13,7 @@ from provision.effects.conda import CondaChannel
 from provision.effects.packages import IndexSource, ListedFile, NamedIndex, PackageSources
 from provision.lock.model import Lock, LockedFile, LockedPackage
 from provision.lock.target_view import to_index
-from provision.lock.wheels import parse_file_name
+from provision.lock.wheels import file_identity, parse_file_name
 
 Listings = Mapping[tuple[str, str], tuple[ListedFile, ...] | None]
 """Files that indexes list by (package, index name); None for a package that is not there."""
@@ -91,16 +91,16 @@ def compare_with_indexes(
         sources: the indexes and wheels of this machine.
         channel_hashes: sha256 by channel, subdir and file.
     """
-    local_wheels = {wheel.name for wheel in sources.wheels}
+    local_wheels = {file_identity(wheel.name) for wheel in sources.wheels}
     mismatches, unproven, yanked = [], [], []
     package_counts, file_counts = Counter[str](), Counter[str]()
     for package in lock.from_indexes:
-        listed = {file.name: file for file in listings[package.name, package.index] or ()}
+        listed = listings[package.name, package.index] or ()
         package_counts[package.index] += 1
         file_counts[package.index] += len(package.files)
         for file in package.files:
-            entry = listed.get(file.name)
-            if entry is None and file.name in local_wheels:
+            entry = _find_listed(file, listed)
+            if entry is None and file_identity(file.name) in local_wheels:
                 unproven.append(_make_note(package, file.name, _ONLY_LOCAL))
             elif entry is None or entry.sha256 not in ("", file.sha256):
                 mismatches.append(_describe_mismatch(package, file, entry, listings))
@@ -131,6 +131,18 @@ def compare_with_indexes(
         tuple(unproven),
         tuple(yanked),
     )
+
+
+def _find_listed(file: LockedFile, listed: tuple[ListedFile, ...]) -> ListedFile | None:
+    """Return the listed file that a locked file is, None if it is not listed.
+
+    An index may list several spellings of one name; the one with the locked hash is meant.
+    """
+    same = [entry for entry in listed if entry.name == file.name]
+    if not same:
+        identity = file_identity(file.name)
+        same = [entry for entry in listed if file_identity(entry.name) == identity]
+    return next((entry for entry in same if entry.sha256 == file.sha256), next(iter(same), None))
 
 
 def _describe_mismatch(

@@ -113,6 +113,21 @@ def parse_file_name(name: str) -> tuple[str, Version] | None:
         return None
 
 
+def file_identity(name: str) -> tuple[object, ...] | None:
+    """Return what a file name states, whichever way the package, version and tags are written.
+
+    uv writes normalized names into a lock: `pyyaml-6.0.2-...` for `PyYAML-6.0.2-...`. None for the
+    name of another file.
+    """
+    if name.endswith(".whl"):
+        try:
+            return parse_wheel_filename(name)
+        except InvalidWheelFilename:
+            return None
+    parsed = parse_file_name(name)
+    return None if parsed is None else (*parsed, name.rpartition(".")[2])
+
+
 @cache
 def _rank_abis(python: str) -> dict[tuple[str, str], int]:
     """Return the rank of each (interpreter, ABI) of wheels that run on a CPython such as "3.11".

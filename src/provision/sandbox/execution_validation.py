@@ -16,7 +16,7 @@ from provision.sandbox.template_validation import check_disk, check_machine, che
 from provision.sandbox.vertex_validation import check_heading
 
 _ID = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,126}[a-z0-9])?")
-_BUCKET_URI = re.compile(r"gs://[a-z0-9][a-z0-9._-]+(/.*)?")
+_BUCKET_URI = re.compile(r"gs://[a-z0-9][a-z0-9._-]{2,}(/.*)?")
 _GROUPS = (
     ("directNotebookSource", "gcsNotebookSource", "dataformRepositorySource"),
     ("notebookRuntimeTemplateResourceName", "customEnvironmentSpec"),

@@ -52,8 +52,8 @@ FORMAT_DESCRIPTIONS: dict[str, tuple[str, str]] = {
         "a folder relative to the spec, with forward slashes",
         "src",
     ),
-    r"^gs://[a-z0-9][a-z0-9._-]+(/.*)?$": (
-        "a bucket and a folder in it",
+    r"^gs://[a-z0-9][a-z0-9._-]{2,}(/.*)?$": (
+        "a bucket with a name of 3 to 63 characters and a folder in it",
         "gs://my-bucket/provision",
     ),
 }

@@ -152,6 +152,13 @@ class RunFigures:
     gpu_name: str = ""
     """The GPU with the peak of memory."""
     tensors: tuple[ModelTensors, ...] = ()
+    newer_without_peaks: int = 0
+    """Later runs that ended before anything was measured."""
+
+    @property
+    def has_peaks(self) -> bool:
+        """True if anything was measured before the program ended."""
+        return any(peak is not None for peak in (self.ram, self.gpu, self.shm))
 
     @classmethod
     def from_report(cls, path: str, report: Report) -> RunFigures | None:

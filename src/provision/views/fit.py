@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from provision.sanitize import escape_line
+from provision.spelling import pluralize
 from provision.verification.fit_model import ResourceFit, RunFigures, TargetFit, format_size
 from provision.views.formatting import Style, Styler, indent_rest, map_strings, wrap
 
@@ -96,7 +97,14 @@ def describe_run(run: RunFigures | None) -> str:
     if run.ram_here is not None:
         had, here = (format_size(size) for size in (min(run.ram_limits), run.ram_here))
         machine = f", on a machine with {had} of RAM (this one has {here})"
-    return f"Measured: {run.program or 'a program'}, target {target}, {run.created}{machine}."
+    title = f"{run.program or 'a program'}, target {target}, {run.created}{machine}."
+    if not run.has_peaks:
+        return f"Not measured, because it ended too soon: {title}"
+    newer = ""
+    if run.newer_without_peaks:
+        runs = pluralize(run.newer_without_peaks, "newer run")
+        newer = f" Ignored {runs} without a measured peak."
+    return f"Measured: {title}{newer}"
 
 
 def _overall(targets: Sequence[TargetFit]) -> bool | None:

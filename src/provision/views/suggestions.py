@@ -99,7 +99,7 @@ def _headline(result: SuggestionResult) -> str:
     count, name = len(result.combinations) - refused, f"for {redact_line(result.name)}"
     if not result.combinations:
         return f"None of the {result.tried} combinations that were tried is free of errors, {name}"
-    errors = "without other errors" if result.in_the_way else "without errors"
+    errors = "with no other errors" if result.in_the_way else "without errors"
     good = f"{pluralize(count, 'combination')} {errors}" if count else f"No combination {errors}"
     if refused:
         good += f"; {pluralize(refused, 'combination')} rejected after resolving"

@@ -364,6 +364,17 @@ OF_JOBS = [
     Row(
         "V02",
         "fail",
+        {
+            **ENDED,
+            "command.exit": 1,
+            "command.tail": "KeyError: 'a'\n 50%|##   | 1/2 [00:01<00:01, 1.00s/it]\n0it [00:00, ?it/s]\n",
+        },
+        COMMAND,
+        "expected exit code 0; the last line: KeyError: 'a'",
+    ),
+    Row(
+        "V02",
+        "fail",
         {**ENDED, "command.exit": None, "command.signal": "SIGSEGV"},
         COMMAND,
         "was ended by SIGSEGV",

@@ -270,7 +270,7 @@ _FAILURES: tuple[_Failure, ...] = (
         NETWORK_DISABLED,
         NetworkError,
         "a required file is not in uv's cache, and the network is disabled",
-        "run the command once with network access",
+        "run the command once with network access, without --offline and UV_OFFLINE",
     ),
     _Failure(
         _UNAUTHORIZED,

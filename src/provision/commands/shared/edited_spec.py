@@ -32,7 +32,8 @@ class _EditedReader:
 
 def load_edited_spec(path: Path, text: str, reader: Reader) -> LoadedSpec:
     """Return the spec at `path` as if its file contained `text`; errors as in `load_spec`."""
-    return load_spec(path, cast("Reader", _EditedReader(reader, path, text.encode())))
+    edited = cast("Reader", _EditedReader(reader, path, text.encode()))
+    return load_spec(path, edited)._replace(is_edited=True)
 
 
 def write_together(

@@ -196,7 +196,7 @@ def _identify_other(
     if file_format is not None:
         return ForeignFile(f"a file for another tool ({file_format.name})", _import_hint(path))
     if path.suffix == ".py":
-        return ForeignFile("a program", _SPEC_HINT)
+        return ForeignFile("a Python script", _SPEC_HINT)
     if text.lstrip()[:1] in ("{", "["):
         return _identify_json(path, text)
     if data and (file := _identify_by_keys(path, data[0])):

@@ -73,7 +73,7 @@ class LoadedSpec(NamedTuple):
 
     In a sandbox, `sandbox_sources` lists what is not real, `spec` is the substitute that is locked,
     and `declared` the spec as it was written. `target_errors` are the errors of single targets of
-    a spec that was loaded with `apart`.
+    of a spec that was loaded with `apart`. With `is_edited` the file has another text on disk.
     """
 
     path: Path
@@ -85,6 +85,7 @@ class LoadedSpec(NamedTuple):
     declared: Spec | None = None
     target_errors: Mapping[str, SpecHasErrors] = {}
     configuration: Configuration = NO_CONFIGURATION
+    is_edited: bool = False
 
     @property
     def stem(self) -> str:
@@ -125,8 +126,10 @@ class LoadedSpec(NamedTuple):
         return format_command(verb, self.path, target, sandbox=sandbox)
 
     def position(self, *route: str | int) -> str:
-        """Return the file, line and column of a route in the spec."""
+        """Return the file, line and column of a route in the spec; no line of an unsaved text."""
         span = self.source.span(RouteLocation(route))
+        if self.is_edited and span.file == self.source.name:
+            return f"{span.file} (with this change)"
         return f"{span.file}:{span.start.line}:{span.start.column}"
 
     def report_folder(self, target: str) -> Path:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from provision.commands.shared.load import LoadedSpec, run_rules_on_lock
-from provision.diagnostics import Severity
+from provision.diagnostics import RouteLocation, Severity
 from provision.effects.system import ProgressCallback, System
 from provision.errors import ExternalError, LockError
 from provision.facts import Facts
@@ -41,6 +41,15 @@ def locate_requirements(loaded: LoadedSpec, numbers: tuple[int, ...]) -> Iterato
     for number in numbers:
         requirement = loaded.spec.packages[number].requirement
         yield f"{loaded.position('packages', number)} requires {requirement}"
+
+
+def list_lookalikes(loaded: LoadedSpec, numbers: tuple[int, ...]) -> Iterator[str]:
+    """Yield the well-known name that each misspelled one of some packages looks like."""
+    routes = [("packages", number) for number in numbers]
+    for finding in loaded.diagnostics:
+        where = finding.where
+        if finding.id == "PKG005" and isinstance(where, RouteLocation) and where.route in routes:
+            yield finding.message
 
 
 def locate_python_requirement(loaded: LoadedSpec, message: str) -> Iterator[str]:

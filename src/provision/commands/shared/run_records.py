@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -33,19 +34,29 @@ def run_records_folder(loaded: LoadedSpec, target: str) -> Path:
 
 def latest_run_record(loaded: LoadedSpec, target: str, reader: Reader) -> Path:
     """Return the path of a target's last record; raise Refused if there is none."""
-    folder = run_records_folder(loaded, target)
-    names = [
-        name
+    records = list_run_records(loaded, (target,), reader)
+    if not records:
+        raise Refused(
+            f"target `{target}` has no recorded run",
+            why=f"there are no records in {run_records_folder(loaded, target)}",
+            hint=f"record one with `{loaded.command('run', target)} -- PROGRAM`",
+        )
+    return records[0]
+
+
+def list_run_records(
+    loaded: LoadedSpec, targets: Iterable[str], reader: Reader
+) -> tuple[Path, ...]:
+    """Return the paths of the records of some targets, the newest first."""
+    folders = (run_records_folder(loaded, target) for target in targets)
+    paths = [
+        folder / name
+        for folder in folders
         for name in reader.list_folder(folder)
         if name.endswith(".json") and not name.startswith(".")
     ]
-    if not names:
-        raise Refused(
-            f"target `{target}` has no recorded run",
-            why=f"there are no records in {folder}",
-            hint=f"record one with `{loaded.command('run', target)} -- PROGRAM`",
-        )
-    return folder / max(names)
+    # names begin with the time
+    return tuple(sorted(paths, key=lambda path: path.name, reverse=True))
 
 
 def read_run_record(path: Path, reader: Reader) -> dict[str, Any]:

@@ -4,7 +4,8 @@
 
 On every target with a GPU, looks for torch, or the jax or TensorFlow of `training.framework`, among
 the packages, among their known dependencies, and in the resolved set. The packages can still be
-locked and exported, so this is a warning. Rule GCP022 reports the same for Workbench targets.
+locked and exported, so this is a warning. Rule GCP022 reports the same for Workbench targets,
+and for the GPU that other targets share with one.
 
 ## Why
 
@@ -29,8 +30,11 @@ def _check(context: LintContext) -> Findings:
     devices = {
         target.gpu_settings.gpu_route: target.gpu_settings
         for target in context.targets
-        if not isinstance(target.target, WorkbenchTarget) and not target.gpu_settings.gpu.is_none
+        if not target.gpu_settings.gpu.is_none
     }
+    for target in context.targets:
+        if isinstance(target.target, WorkbenchTarget):
+            devices.pop(target.gpu_settings.gpu_route, None)  # GCP022 reports it at the same place
     if not devices or can_test_gpu(context):
         return
     for route, device in devices.items():
@@ -69,6 +73,8 @@ RULE = Rule(
         'gpu: none\npython: "3.12"\npackages: [numpy]\n',
         'gpu: L4\npython: "3.12"\npackages: [torchvision]\n',
         'gpu: L4\npython: "3.12"\npackages: ["jax[cuda13]"]\n',
+        'gpu: L4\npython: "3.12"\npackages: [numpy]\ntargets:\n  a: {kind: local}\n  b: {kind: '
+        "workbench, project: my-project, zones: [us-central1-a], machine_type: g2-standard-4}\n",
         'gpu: L4\npython: "3.12"\npackages: ["tensorflow[and-cuda]", keras]\n',
         'gpu: L4\npython: "3.12"\npackages: ["transformers[torch]"]\n',
         Example(

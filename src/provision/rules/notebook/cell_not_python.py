@@ -38,9 +38,10 @@ def _check(context: NotebookContext) -> Findings:
     minor = f"{sys.version_info[0]}.{sys.version_info[1]}"
     for cell in context.code.unread:
         yield RULE.diagnostic(
-            f"the cell is not valid Python {minor}: {cell.message}",
+            f"the cell is not valid Python: {cell.message}",
             cell.span,
-            why="The calls and paths in the cell were not checked.",
+            why="The calls and paths in the cell were not checked. `provision` parses cells with "
+            f"the Python that it runs on ({minor}).",
             help="correct the syntax of this line",
         )
 

@@ -43,15 +43,20 @@ def _check(context: LintContext) -> Findings:
         is_certain = context.resolved is not None or not (
             context.spec.packages or context.spec.conda_packages
         )
+        why = "Only a computation on the GPU proves that the GPU works, so "
+        if is_certain:
+            why += "`lock` and `plan` refuse a GPU that cannot be tested."
+        else:
+            why += (
+                "`lock` and `plan` refuse a GPU that cannot be tested. This is an error unless a "
+                "listed package depends on one of them, which the lock shows."
+            )
         yield RULE.diagnostic(
             f"target `{target.name}` has `gpu: {device.gpu}`, but none of torch, jax or "
             f"TensorFlow is {context.package_list}",
             device.gpu_route,
             severity=None if is_certain else Severity.WARNING,
-            why=(
-                "Only a computation on the GPU proves that the GPU works, so `plan` refuses a GPU "
-                "that cannot be tested."
-            ),
+            why=why,
             help="add the framework you train with to `packages`, or set `gpu: none`",
             related=related_kind(target),
         )

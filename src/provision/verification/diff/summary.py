@@ -167,9 +167,9 @@ def _list_differences(comparison: ReportComparison) -> Iterator[str]:
         yield f"{len(others)} {noun} with different results ({names})"
     identity = [pair for pair in comparison.differences if pair.kind is ReadingClass.IDENTITY]
     if identity:
-        count = "1 identity difference:"
+        count = "1 difference between the environments:"
         if len(identity) > 1:
-            count = f"{len(identity)} identity differences, the first:"
+            count = f"{len(identity)} differences between the environments, the first:"
         packages = identity[0].key == "packages.digest"
         what = "different packages are installed: " if packages else ""
         yield f"{count} {what}{describe_difference(identity[0])}"

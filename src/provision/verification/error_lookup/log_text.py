@@ -32,6 +32,7 @@ _SHOWN_FRAME = re.compile(
     r"(?:File |Cell |Input )\S.{0,1000}(?::\d{1,9}|line \d{1,9}|\bin "
     r".{1,200})|(?:/|<ipython-input|~/)\S{0,1000} in .{1,300}"
 )
+_WINDOWS_PATH = re.compile(r"\b[A-Za-z]:\\")
 _SHOWN_SOURCE = re.compile(r"(?:-{2,}> ?| +)\d{1,7}(?: .*)?$")
 _BOXED_SOURCE = re.compile(r"\s*│\s+(?:❱\s*)?\d{1,7}\s.*")
 
@@ -47,7 +48,7 @@ def strip_log_prefixes(text: str) -> str:
         text = "\n".join(messages)
     lines: list[str] = []
     ranked: list[tuple[int, str]] = []
-    for line in map(_strip_line, text.splitlines()):
+    for line in map(_expand_line_ends, map(_strip_line, text.splitlines())):
         if tag := _TAG.match(line):
             ranked.append((int(tag[1]), line[tag.end() :]))
             continue
@@ -99,6 +100,13 @@ def _strip_line(line: str) -> str:
         except (ValueError, RecursionError):
             return line
     return line
+
+
+def _expand_line_ends(line: str) -> str:
+    """Return a line with the line ends that `repr` or JSON escaped; Windows paths are kept."""
+    if line.count("\\n") < 2 or _WINDOWS_PATH.search(line):
+        return line
+    return line.replace("\\n", "\n")
 
 
 def _log_messages(text: str) -> list[str] | None:

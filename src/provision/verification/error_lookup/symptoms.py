@@ -193,7 +193,7 @@ def _explain(
 ) -> Explanation:
     groups, facts = match.groups(), context.facts
     start, end = text.rfind("\n", 0, match.start()) + 1, text.find("\n", match.end())
-    line = text[start : end if end >= 0 else len(text)].strip()
+    line = " ".join(map(str.strip, text[start : end if end >= 0 else len(text)].splitlines()))
     missing = find_missing_packages(symptom.tells, groups, facts)
     nearby = f"{symptom.cause} {text[match.start() : match.end() + _CONTEXT_CHARACTERS]}"
     remarks = explain_matches(symptom.tells, groups, VersionSources(facts, context.environments))

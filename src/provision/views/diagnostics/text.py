@@ -67,13 +67,16 @@ def render_footer(
     fixable: int,
     suppressed: Sequence[SuppressedFinding] = (),
     fixed: int | None = None,
+    *,
+    only_new: bool = False,
 ) -> str:
     """Return the last line: findings by severity, fixable, suppressed and fixed ones.
 
-    `fixed` is the number of findings of another revision that are gone, None without one.
+    `fixed` is the number of findings of another revision that are gone, None without one. With
+    `only_new` the findings are called new.
     """
     counts = Counter(finding.severity for finding in diagnostics)
-    new = "" if fixed is None else "new "
+    new = "new " if only_new else ""
     parts = []
     for severity in filter(counts.__getitem__, Severity):
         word = new + COUNTED.get(severity, SEVERITY_LABELS[severity][0])

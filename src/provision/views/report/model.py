@@ -10,6 +10,7 @@ from typing import Any
 
 from provision.agent.probe.model import Status, Threshold
 from provision.spelling import pluralize
+from provision.verification.fit_model import COMMAND_CHECK
 from provision.verification.report import Report, ReportedCheck, rows_of, to_number
 from provision.views.formatting import format_json_value, map_strings, to_safe_text
 
@@ -165,6 +166,8 @@ class ReportView:
         if earlier := self.report.subject.training_proof:
             return f"imports, with the training proof from {earlier}"
         if not self.proven:
+            if any(check.id == COMMAND_CHECK for check in self.of(Status.PASS)):
+                return "`verify.command` passed (no training check was run)"
             return "none (imports only; no training was run)"
         if self.report.verdict == "verified":
             return f"{run} on this machine"

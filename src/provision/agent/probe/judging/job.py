@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+
 from ..model import Judgement
 from .judgement import JudgeInput, fails, format_list, passes
+
+_PROGRESS_BAR = re.compile(r"\d%\|.*\||\b\d+it \[[\d:]+|(?:it/s|s/it)\]")
+"""Forms of tqdm's bar."""
 
 
 def _code(given: JudgeInput) -> Judgement:
@@ -49,14 +55,15 @@ def _command(given: JudgeInput) -> Judgement:
     if matches is False:
         problems.append(f"its output does not match {command.stdout}")
     if problems:
-        last = given["command.tail"].strip().splitlines()[-1:]
+        lines = given["command.tail"].strip().splitlines()
+        last = [line for line in lines if line.strip() and not _PROGRESS_BAR.search(line)][-1:]
         return fails(
             "; ".join([*problems, *(f"the last line: {line[:200]}" for line in last)]),
             expected,
             {**observed, "output": given["command.tail"]},
             "the command fails in this environment, or `verify.command` expects a different result",
-            "run the command with `provision run -- PROGRAM ...`, and pass the output to "
-            "`provision why`",
+            f"run the command with `provision run -- {shlex.join(command.argv)}`, and pass the "
+            "output to `provision why`",
         )
     return passes(
         f"the command ended with exit code {code} after {given['command.wall_s']:.1f} s",

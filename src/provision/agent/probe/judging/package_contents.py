@@ -129,14 +129,10 @@ def _as_listed(given: JudgeInput) -> str:
         return f"{files} files of the locked packages match the size and sha256 in their RECORDs"
     if not given.get("_packages.since_installed"):
         return f"{files} files of the locked packages match the size in their RECORDs"
-    rehashed = (
-        f" ({hashed} of them have a different time, but match the sha256 in their RECORDs)"
-        if hashed
-        else ""
-    )
+    by_hash = f", {hashed} by the sha256 in their RECORDs" if hashed else ""
     return (
-        f"{files} files of the locked packages have the size and modification time from the "
-        f"installation{rehashed}"
+        f"{files} files of the locked packages are unchanged since the installation "
+        f"({files - hashed} by size and modification time{by_hash})"
     )
 
 

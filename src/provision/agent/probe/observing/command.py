@@ -62,10 +62,16 @@ def _run(context: ObserverContext) -> Readings:
         "command.wall_s": round(time.monotonic() - began, 1),
         "command.matches": _matches(command, output),
         "command.missing": _find_missing(command, folder, environ, began_at - _CLOCK_S),
-        "command.tail": (problems.strip() or output.strip())[-_TAIL:],
+        "command.tail": (_as_shown(problems) or _as_shown(output))[-_TAIL:],
         "command.peak_bytes": peak,
         "command.card_peak_bytes": card_peak,
     }
+
+
+def _as_shown(text: str) -> str:
+    """Return what a terminal shows of a text: of lines that are written over, the last state."""
+    lines = (line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
+    return "\n".join(lines).strip()
 
 
 def _not_started(error: str) -> Readings:
