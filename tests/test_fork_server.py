@@ -59,11 +59,15 @@ def test_it_says_and_ends_as_a_started_program(bench: Bench, words: tuple[str, .
     )
 
 
+def highest_descriptor() -> int:
+    return max(int(path.name) for path in Path("/dev/fd").iterdir())
+
+
 def test_it_inherits_what_a_started_program_inherits(tmp_path: Path) -> None:
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)
     umask, mask = os.umask(0o027), signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
     handler = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (200, limit[1]))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (highest_descriptor() + 100, limit[1]))
     try:
         started = seen_of(
             subprocess.Popen(

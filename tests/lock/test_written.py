@@ -86,6 +86,7 @@ TARGET_STAYS: dict[str, tuple[str, Any]] = {
     "shape": ("colab", "high"),
     "payload": ("colab", "embedded"),
     "regions": ("cluster", ["us-east4"]),
+    "environment": ("cluster", "baked"),
     "replicas": ("cluster", 2),
     "restarts": ("cluster", 2),
     "capacity": ("cluster", "spot"),
