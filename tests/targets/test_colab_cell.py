@@ -637,3 +637,10 @@ def test_the_run_cell_is_there_for_an_environment_of_its_own_only(facts: Facts) 
     }
     assert "provision-run" not in names["colab"]
     assert "provision-run" in names["apart"]
+
+
+def test_text_that_expands_to_gigabytes_is_not_read() -> None:
+    part = lzma.compress(bytes(2**26), format=lzma.FORMAT_XZ, preset=0)
+    assert len(decode_payload([base64.b85encode(part).decode()])) == 2**26
+    with pytest.raises(ValueError, match="too large"):
+        decode_payload([base64.b85encode(3 * part).decode()])

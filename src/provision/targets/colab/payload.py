@@ -31,6 +31,9 @@ _LINE = 120
 _GROUP_BYTES, _MAX_PART_BYTES = 2**19, 2**20
 """Mean size of the groups of files that are compressed apart. Half as much makes real code 12 %
 instead of 8 % larger than in one piece, twice as much 7 %."""
+_MAX_CONTENT_BYTES = 2**27
+"""Limit of what the text of a cell expands to: above the limit of `code` (100 MiB). A cell comes
+from a notebook that others may have edited, and 1 MiB of it can stand for gigabytes."""
 _ZIP_HEADER_BYTES = 30
 """Size of what precedes a member's name in a zip file."""
 _MAX_NAMED = 3
@@ -178,12 +181,14 @@ def _read_streams(text: str) -> tuple[tuple[bytes, bytes], ...]:
     Cached, as one command needs the same repeatedly. Raises ValueError if there is none.
     """
     data, parts = base64.b85decode(text), list[tuple[bytes, bytes]]()
+    limit = _MAX_CONTENT_BYTES
     try:
         while data or not parts:
             decompressor = lzma.LZMADecompressor(lzma.FORMAT_XZ)
-            content = decompressor.decompress(data)
-            if not decompressor.eof:
-                raise ValueError("the payload is incomplete")
+            content = decompressor.decompress(data, max_length=limit + 1)
+            limit -= len(content)
+            if not decompressor.eof or limit < 0:
+                raise ValueError("the payload is incomplete or too large")
             rest = decompressor.unused_data
             parts.append((content, data[: len(data) - len(rest)]))
             data = rest
