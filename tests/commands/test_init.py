@@ -210,4 +210,4 @@ def test_the_starter_spec_has_what_init_replaces(bench: Bench) -> None:
 def test_a_machine_without_a_gpu_is_the_cheapest_with_a_known_price(bench: Bench) -> None:
     assert bench.run("init", "--target", "workbench").returncode == 0
     written = (bench.folder / "provision.yaml").read_text()
-    assert "machine_type: e2-standard-4 # the cheapest in us-central1\n" in written
+    assert "machine_type: n1-standard-4 # the cheapest in us-central1\n" in written

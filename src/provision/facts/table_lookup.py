@@ -112,7 +112,9 @@ def find_rows(tables: Mapping[str, FactTable], query: str) -> tuple[FactRow, ...
     first, *key = query.split(":")
     names = _TABLE_ALIASES.get(first, (first,))
     named = [row for name in names if name in tables for row in tables[name].rows]
-    matches = [row for row in named if key and _matches(row, key)]
+    # A part of a key may contain a colon itself.
+    rest = ":".join(key)
+    matches = [row for row in named if key and (row.key == rest or _matches(row, key))]
     if not matches:
         rows = (row for table in tables.values() for row in table.rows)
         return tuple(row for row in rows if _matches(row, [first, *key]))
