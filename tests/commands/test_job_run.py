@@ -285,11 +285,9 @@ def test_a_lost_machine_resumes_from_its_checkpoint(bench: Bench, tmp_path: Path
     done = bench.run(*RUN, "--rank", "all", "--", "python", "train.py")
     assert done.returncode == 0, done.stderr + logs(bench)
     shown = [line.partition("] ")[2] for line in done.stdout.splitlines() if "1-0" in line]
-    assert shown == [
-        "machine 1 begins at step 0",
-        "machine 1 begins at step 3",
-        "machine 1 is done",
-    ]
+    assert shown[-2:] == ["machine 1 begins at step 3", "machine 1 is done"]
+    # What a machine has not uploaded yet is lost with it.
+    assert shown[:-2] in ([], ["machine 1 begins at step 0"])
     assert "workerpool1-0: started again" in done.stderr
     assert time.monotonic() - began < LIMIT_S
     (job,) = jobs(bench)
