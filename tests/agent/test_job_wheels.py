@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import subprocess
+import sys
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -17,6 +19,7 @@ from provision.agent.core.agent_config import DocumentError, LockedUv
 from provision.agent.job.document import WheelFile, WheelFolder, parse_job_document
 from provision.agent.job.wheels import BucketWheels, read_glibc
 from provision.agent.workbench.cloud import CloudClient, ServiceCallFailed
+from provision.agent.workbench.package_index import find_default_index
 from tests.agent.workbench.bench import CUT, Cloud
 from tests.rig import make_index, served
 
@@ -232,3 +235,9 @@ def test_a_document_with_other_wheels_is_refused(
     document["wheels"][key] = value
     with pytest.raises(DocumentError, match=route.replace("[", r"\[")):
         parse_job_document(document)
+
+
+def test_the_default_index_is_that_of_pip(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert re.fullmatch(r"https://[a-z.]+/simple", find_default_index())
+    monkeypatch.setitem(sys.modules, "pip._internal.models.index", None)
+    assert find_default_index() == ""

@@ -11,7 +11,7 @@ from ..core.code_files import ARCHIVE
 from ..workbench.document import WorkbenchDocument
 from ..workbench.environment import Environment
 from ..workbench.machine_setup import wait_for_driver
-from ..workbench.package_index import DEFAULT_INDEX
+from ..workbench.package_index import find_default_index
 from .baked_environment import BakedEnvironment
 from .document import WheelFolder
 from .meeting import Meeting
@@ -68,7 +68,7 @@ def _create_environment(
         outputs = (reporter.log_line, reporter.warn if is_chief else reporter.log_line)
         bucket = BucketWheels(meeting.cloud, wheels, is_chief, folder, *outputs, read_glibc())
         if setup.uv is not None and environment.find_present_uv() is None:
-            index = setup.install.get("indexes", {}).get("pypi", DEFAULT_INDEX)
+            index = setup.install.get("indexes", {}).get("pypi") or find_default_index()
             bucket.install_uv(setup.uv, environment.uv_folder(setup.uv), index)
     uv = environment.find_uv()
     python = environment.find_python(uv)

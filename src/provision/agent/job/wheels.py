@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from ..core.agent_config import LockedUv
 from ..core.own_wheels import write_page
 from ..workbench.cloud import CloudClient, ServiceCallFailed, WrongContent
-from ..workbench.package_index import DEFAULT_INDEX, DownloadFailed, download_file
+from ..workbench.package_index import DownloadFailed, download_file, find_default_index
 from ..workbench.uv_download import install_program
 from .document import WheelFile, WheelFolder
 
@@ -74,7 +74,7 @@ class BucketWheels:
         Packages without a wheel there keep their index. May block for minutes.
         """
         addresses = install.get("indexes", {})
-        known = {_PYPI: DEFAULT_INDEX, **addresses}
+        known = {_PYPI: find_default_index(), **addresses}
         chosen = [
             (package["name"], file, known.get(package.get("index") or _PYPI, ""))
             for package in install["packages"]

@@ -8,15 +8,25 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from html.parser import HTMLParser
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
 from ..core.timed_http import DEFAULT_LIMITS, TimedCall, TimedHandler, write_body
 
-DEFAULT_INDEX = "https://pypi.org/simple"
-"""The index that uv uses if none is passed."""
 _MAX_PAGE_BYTES = 8 << 20
+
+
+def find_default_index() -> str:
+    """Return the address of the index that pip uses if none is set; "" without pip.
+
+    Source: pip, src/pip/_internal/models/index.py.
+    """
+    try:
+        return str(import_module("pip._internal.models.index").PyPI.simple_url)
+    except (ImportError, AttributeError):
+        return ""
 
 
 class DownloadFailed(Exception):
