@@ -86,6 +86,17 @@ def test_the_grouped_help_lists_every_command_exactly_once() -> None:
     assert "\\b" not in done.stdout, "a paragraph of examples is written as it stands"
 
 
+def test_lists_of_commands_have_whole_sentences() -> None:
+    groups = [name for name in COMMANDS if isinstance(app.commands[name], click.Group)]
+    assert {"facts", "sandbox"} < set(groups)
+    for name in [None, *groups]:
+        text = provision(*filter(None, [name]), "--help").stdout
+        lists = text.partition("Examples:")[0].partition("-h, --help")[2]
+        entries = re.findall(r"^  [a-z-]+  +\S.*(?:\n {6,}\S.*)*", lists, re.MULTILINE)
+        assert entries
+        assert [entry for entry in entries if not re.search(r"[^.][.]$", entry)] == [], name
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_help_with_an_example(name: str) -> None:
     done = provision(name, "--help")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections import UserDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
@@ -80,6 +80,17 @@ class CommandGroup(click.Group):
             return super().resolve_command(ctx, args)
         raise click.UsageError(f"No such command '{name}'. {self.suggest(name)}".rstrip(), ctx)
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Write the commands."""
+        self.write_commands(formatter, "Commands", list(self.commands))
+
+    def write_commands(
+        self, formatter: click.HelpFormatter, title: str, names: Sequence[str]
+    ) -> None:
+        """Write commands with the whole first sentence of their help."""
+        with formatter.section(title):
+            formatter.write_dl([(name, _first_sentence(self.commands[name])) for name in names])
+
     def suggest(self, name: str) -> str:
         """Return the hint for an unknown command; "" without one."""
         from provision.spelling import did_you_mean
@@ -93,10 +104,12 @@ class SectionedGroup(CommandGroup):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Write the commands, section by section."""
         for title, names in SECTIONS.items():
-            with formatter.section(title.capitalize()):
-                formatter.write_dl(
-                    [(name, self.commands[name].get_short_help_str(80)) for name in names]
-                )
+            self.write_commands(formatter, title.capitalize(), names)
+
+
+def _first_sentence(command: click.Command) -> str:
+    help_text = command.help or ""
+    return command.get_short_help_str(len(help_text))
 
 
 @click.group(
