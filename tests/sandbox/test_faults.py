@@ -467,9 +467,12 @@ def test_output_that_may_not_be_read(tmp_path: Path) -> None:
 
 def test_every_fault_has_a_test() -> None:
     commands = Path(__file__).parent.with_name("commands")
-    own = (Path(__file__), Path(__file__).with_name("test_custom_jobs.py"))
+    own = [
+        Path(__file__).with_name(name)
+        for name in ("test_custom_jobs.py", "test_preempted_replica.py")
+    ]
     tested = ("test_job_regions.py", "test_job_image.py", "test_job_wheels.py")
-    files = (*own, *(commands / name for name in tested))
+    files = (Path(__file__), *own, *(commands / name for name in tested))
     text = "".join(file.read_text() for file in files)
     assert [name for name in FAULT_KINDS if f'"{name}' not in text] == []
 

@@ -23,8 +23,9 @@ from provision.sandbox.discovery import VERTEX, VERTEX_PREFIX
 from provision.sandbox.faults import Faults
 from provision.sandbox.injected_faults import raise_lost_answer
 from provision.sandbox.lifecycle import Lifecycle
-from provision.sandbox.replica_machines import JobEnd, ReplicaMachines, RunningJob
+from provision.sandbox.replica_machines import ReplicaMachines
 from provision.sandbox.request_validation import validate_body
+from provision.sandbox.running_jobs import JobEnd, RunningJob
 from provision.sandbox.storage import REFUSED_WRITER
 from provision.sandbox.store import Store, utc_timestamp
 from provision.sandbox.vertex_service import VertexService, begin_operation
@@ -149,6 +150,8 @@ class CustomJobs:
         if self._faults.has("no-bucket-write"):
             account = body["jobSpec"].get("serviceAccount", "user")
             refused += REFUSED_WRITER.format(account=account)
+        scripts = [text.partition(":") for text in self._faults.locations("worker-preempted")]
+        reclaimed = {replica: output for replica, _, output in scripts}
         job = RunningJob(
             name,
             body["jobSpec"],
@@ -156,6 +159,7 @@ class CustomJobs:
             metadata=storage.removeprefix("http://"),
             secrets=self._lifecycle.endpoints["secrets"],
             killed=self._faults.locations("worker-lost"),
+            reclaimed=reclaimed,
             missing=self._faults.locations("replica-missing"),
             silent=self._faults.locations("silent-host"),
             slow=self._faults.locations("slow-link"),

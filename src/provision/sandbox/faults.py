@@ -92,6 +92,12 @@ FAULT_KINDS: Final = {
         "this replica of a custom job, such as workerpool1-0, is killed once all are RUNNING",
         "REPLICA",
     ),
+    "worker-preempted": FaultKind(
+        "the machine of this replica of a custom job, such as workerpool1-0, is reclaimed once its "
+        "program has written TEXT (anything by default), or while it verifies itself: SIGTERM, "
+        "then SIGKILL after 15 s, and a new machine unless retries are disabled",
+        "REPLICA[:TEXT]",
+    ),
     "replica-missing": FaultKind(
         "this replica of a custom job, such as workerpool1-0, never starts", "REPLICA"
     ),

@@ -14,18 +14,25 @@ from provision.sandbox.store import Store
 
 Body = dict[str, Any]
 BOOTED_NOTE = "booted"
+_GRACE_S = 15.0
+"""A Spot machine ends 30 s after the notice. GKE, whose nodes the machines of jobs are, leaves the
+first 15 s to containers that are not its own:
+https://docs.cloud.google.com/kubernetes-engine/docs/concepts/spot-vms
+"""
 
 
 class Delays(NamedTuple):
     """Seconds until an operation ends, from then to ACTIVE, and until a new instance is listed.
 
-    Every call is answered after `answer` seconds.
+    Every call is answered after `answer` seconds. A machine that is reclaimed is killed `grace`
+    seconds after SIGTERM.
     """
 
     operation: float = 0.0
     active: float = 0.0
     listed: float = 0.0
     answer: float = 0.0
+    grace: float = _GRACE_S
 
 
 class Lifecycle:

@@ -11,87 +11,38 @@ import json
 import os
 import shlex
 import shutil
-import signal
 import socket
 import subprocess
 import sys
 import sysconfig
 import threading
-import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import Any, NamedTuple
 
 from provision.sandbox.replica_network import SERVICE_PORTS, ReplicaNetwork, find_ports
+from provision.sandbox.replica_processes import end_container, kill_container
+from provision.sandbox.replica_watch import ReplicaWatch
+from provision.sandbox.running_jobs import PROJECT_NUMBER, JobEnd, Replica, RunningJob
 
 _FOREIGN = ("PYTHON", "VIRTUAL_ENV", "CONDA", "JUPYTER", "IPYTHON", "GOOGLE_", "PROVISION_")
-_END_S, _POLL_S = 5.0, 0.05
-_MAX_RESTARTS = 5
-"""Restarts of a replica in the same machine (Vertex AI documentation, Understand the training
-service).
-"""
-_KILL_AFTER_S = 1.0
-_DEFAULT_TIMEOUT_S = 7 * 86400.0
-_TAIL_LINES = 5
-_LAUNCH = """import os, signal, sys
+_END_S = 5.0
+_LAUNCH = """import os, sys
 from provision.agent.core.process import die_with_parent
 die_with_parent()
-if sys.argv[1] == "nsenter":  # it ends when the replica has: only the replica gets the signal
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
 os.execvp(sys.argv[1], sys.argv[1:])
 """
 IMAGE_PYTHON = "PROVISION_SANDBOX_IMAGE_PYTHON"
 """The variable that names the `python3` of emulated images."""
 _TRAINING_PORT = str(SERVICE_PORTS[1])
-_PROJECT_NUMBER = "123456789012"
-
-
-class RunningJob(NamedTuple):
-    """A job to run: its spec, and the addresses of the services that its replicas use.
-
-    `killed` and the fields after it are names of replicas, such as workerpool1-0; `texts` are
-    documents with addresses that the replicas use.
-    """
-
-    name: str
-    spec: Mapping[str, Any]
-    storage: str
-    metadata: str
-    secrets: str
-    killed: frozenset[str]
-    missing: frozenset[str]
-    silent: frozenset[str]
-    slow: frozenset[str]
-    texts: tuple[str, ...]
-
-
-class JobEnd(NamedTuple):
-    """The end of a job; `error` is "" if its primary replica ended with 0."""
-
-    error: str
-
-
-class _Replica(NamedTuple):
-    """A replica: its pool and its number in it, its container, and its folder."""
-
-    pool: int
-    number: int
-    container: Mapping[str, Any]
-    folder: Path
-
-    @property
-    def task(self) -> str:
-        return f"workerpool{self.pool}-{self.number}"
 
 
 class ReplicaMachines:
     """The machines of the running jobs; they end with this process."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder.resolve() / "replicas"
+    def __init__(self, folder: Path, grace_s: float) -> None:
+        self._folder, self._grace_s = folder.resolve() / "replicas", grace_s
         self._is_isolated = True
         self._stopped: dict[str, threading.Event] = {}
         self._threads: dict[str, threading.Thread] = {}
@@ -128,7 +79,7 @@ class ReplicaMachines:
     def _run(
         self, job: RunningJob, started: Callable[[], None], stopped: threading.Event
     ) -> JobEnd | None:
-        replicas: list[_Replica] = []
+        replicas: list[Replica] = []
         processes: dict[str, subprocess.Popen[bytes]] = {}
         network: ReplicaNetwork | None = None
         try:
@@ -136,28 +87,33 @@ class ReplicaMachines:
             network = self._make_network(job, replicas)
             variables = _make_variables(job, replicas, network)
 
-            def start(replica: _Replica) -> None:
+            def start(replica: Replica) -> None:
                 processes[replica.task] = _start(replica, variables[replica.task], network)
 
             for replica in replicas:
                 if replica.task not in job.missing:
                     start(replica)
             started()
-            return _watch(job, replicas, start, processes, network, stopped)
+            watch = ReplicaWatch(job, replicas, start, processes, network, self._grace_s)
+            return watch.follow(stopped)
         except OSError as problem:
             return JobEnd(f"the machines of the job were not created: {problem}")
         finally:
-            for task, process in processes.items():
-                if task in job.silent:  # it is stopped, and so is nsenter
-                    _signal(process, signal.SIGKILL)
-                _end(process)
+            for replica in replicas:
+                process, is_entered = processes.get(replica.task), network is not None
+                if process is None:
+                    continue
+                if replica.task in job.silent:  # it is stopped, and so is nsenter
+                    kill_container(process, replica.home)
+                else:
+                    end_container(process, replica.home, is_entered=is_entered)
             if network is not None:
                 network.close()
             for replica in replicas:  # the logs stay
                 for part in ("root", "tmp"):
                     shutil.rmtree(replica.folder / part, ignore_errors=True)
 
-    def _make_network(self, job: RunningJob, replicas: list[_Replica]) -> ReplicaNetwork | None:
+    def _make_network(self, job: RunningJob, replicas: list[Replica]) -> ReplicaNetwork | None:
         """Return the hosts of the replicas, or None, after a notice, if they share this machine's.
 
         Raises:
@@ -181,7 +137,7 @@ class ReplicaMachines:
             )
             return None
 
-    def _make_replicas(self, job: RunningJob) -> list[_Replica]:
+    def _make_replicas(self, job: RunningJob) -> list[Replica]:
         """Return the replicas with new folders, without those of earlier jobs of this name."""
         prefix = f"{sha256(job.name.encode()).hexdigest()[:16]}-"
         for earlier in self._folder.glob(f"{prefix}*"):
@@ -192,13 +148,15 @@ class ReplicaMachines:
         for number, pool in enumerate(job.spec["workerPoolSpecs"]):
             for index in range(int(pool.get("replicaCount", 0))):
                 own = folder / f"workerpool{number}-{index}"
-                for part in ("root", "bin", "tmp"):
-                    (own / part).mkdir(parents=True)
+                (own / "bin").mkdir(parents=True)
                 program = own / "bin/python3"
                 program.write_text(f'#!/bin/sh\nexec {shlex.quote(python)} "$@"\n', "utf-8")
                 program.chmod(0o755)
-                _bring_uv(own)
-                replicas.append(_Replica(number, index, pool["containerSpec"], own))
+                uv = Path(sysconfig.get_path("scripts")) / "uv"
+                if uv.exists():  # otherwise each replica of each job would download it
+                    (own / "bin/uv").symlink_to(uv)
+                replicas.append(Replica(number, index, pool["containerSpec"], own))
+                replicas[-1].make_disk()
         return replicas
 
 
@@ -221,7 +179,7 @@ def _inherit_variables() -> dict[str, str]:
 
 
 def _make_variables(
-    job: RunningJob, replicas: list[_Replica], network: ReplicaNetwork | None
+    job: RunningJob, replicas: list[Replica], network: ReplicaNetwork | None
 ) -> dict[str, dict[str, str]]:
     """Return the variables of each replica, by its task.
 
@@ -246,7 +204,7 @@ def _make_variables(
         variables[replica.task] = {
             **_inherit_variables(),
             "CLUSTER_SPEC": json.dumps(document),
-            "CLOUD_ML_PROJECT_ID": _PROJECT_NUMBER,
+            "CLOUD_ML_PROJECT_ID": PROJECT_NUMBER,
             "CLOUD_ML_JOB_ID": job.name.rpartition("/")[2],
             "RANK": str(rank),
             "WORLD_SIZE": str(len(replicas)),
@@ -264,20 +222,6 @@ def _make_variables(
     return variables
 
 
-def _bring_uv(folder: Path) -> None:
-    """Let the emulated image contain this environment's uv, and this machine's cache of packages.
-
-    Otherwise each replica of each job would download both again.
-    """
-    program = Path(sysconfig.get_path("scripts")) / "uv"
-    if program.exists():
-        (folder / "bin/uv").symlink_to(program)
-    cache = Path(os.environ.get("UV_CACHE_DIR") or Path.home() / ".cache/uv").absolute()
-    if cache.is_dir():
-        (folder / "root/.provision").mkdir()
-        (folder / "root/.provision/cache").symlink_to(cache)
-
-
 def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -285,7 +229,7 @@ def _free_port() -> int:
 
 
 def _start(
-    replica: _Replica, variables: Mapping[str, str], network: ReplicaNetwork | None
+    replica: Replica, variables: Mapping[str, str], network: ReplicaNetwork | None
 ) -> subprocess.Popen[bytes]:
     container, folder = replica.container, replica.folder / "root"
     entering: tuple[list[str], tuple[int, ...]] = ([], ())
@@ -310,72 +254,3 @@ def _start(
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-
-
-def _watch(
-    job: RunningJob,
-    replicas: list[_Replica],
-    start: Callable[[_Replica], None],
-    processes: dict[str, subprocess.Popen[bytes]],
-    network: ReplicaNetwork | None,
-    stopped: threading.Event,
-) -> JobEnd | None:
-    """Wait until the primary replica has ended, or another one has failed for good."""
-    scheduling = job.spec.get("scheduling", {})
-    limit_s = float(scheduling.get("timeout", f"{_DEFAULT_TIMEOUT_S}s")[:-1])
-    began, lost = time.monotonic(), {*job.killed, *job.silent}
-    restarts = dict.fromkeys(processes, 0)
-    while not stopped.wait(_POLL_S):
-        waited = time.monotonic() - began
-        if waited > limit_s:
-            return JobEnd(f"The job did not end within its timeout of {limit_s:.0f} seconds.")
-        for task in sorted(lost & processes.keys() if waited > _KILL_AFTER_S else ()):
-            lost.discard(task)
-            if task in job.silent:
-                _silence(task, processes[task], network)
-            else:
-                _signal(processes[task], signal.SIGKILL)
-        for replica in replicas:
-            code = processes[replica.task].poll() if replica.task in processes else None
-            if code == 0 and (replica.pool, replica.number) == (0, 0):
-                return JobEnd("")
-            if code in (None, 0):
-                continue
-            if scheduling.get("disableRetries") or restarts[replica.task] == _MAX_RESTARTS:
-                return JobEnd(_describe_failure(replica, code))
-            restarts[replica.task] += 1
-            start(replica)
-    return None
-
-
-def _silence(task: str, process: subprocess.Popen[bytes], network: ReplicaNetwork | None) -> None:
-    """Let a host vanish: its connections stay open, and its process is not seen to end."""
-    if network is not None:
-        network.silence(task)
-    _signal(process, signal.SIGSTOP)
-
-
-def _describe_failure(replica: _Replica, code: int) -> str:
-    """Return the service's text about a replica that failed, with the end of its output."""
-    status = code if code > 0 else 128 - code
-    log = (replica.folder / "log.txt").read_text(encoding="utf-8", errors="replace")
-    tail = "\n".join(log.splitlines()[-_TAIL_LINES:])
-    return (
-        f"The replica {replica.task} exited with a non-zero status of {status}. Termination "
-        f"reason: Error. {tail}\nTo find out more about why your job exited please check the logs: "
-        f"https://console.cloud.google.com/logs/viewer?project={_PROJECT_NUMBER}&resource=ml_job"
-    )
-
-
-def _signal(process: subprocess.Popen[bytes], number: int) -> None:
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, number)
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End the processes of a replica: the group of its command, and what is left of it."""
-    _signal(process, signal.SIGTERM)
-    with suppress(subprocess.TimeoutExpired):
-        process.wait(_END_S)
-    _signal(process, signal.SIGKILL)
-    process.wait(_END_S)

@@ -25,8 +25,7 @@ SERVICE_PORTS = (2222, 3333, 6000)
 """Ports that the names in CLUSTER_SPEC forward: those of the CMLE_TRAINING variables."""
 _PROGRAMS = {"ip": "iproute2", "tc": "iproute2", "unshare": "util-linux", "nsenter": "util-linux"}
 _HUB = Path(__file__).with_name("replica_hosts.py")
-_ENTER = """import os, signal, sys
-signal.signal(signal.SIGTERM, signal.SIG_DFL)
+_ENTER = """import os, sys
 os.closerange(3, 1024)
 os.chdir(sys.argv[1])
 os.execvp(sys.argv[2], sys.argv[2:])

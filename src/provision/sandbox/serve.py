@@ -162,7 +162,7 @@ def _run_services(
     service = NotebooksService(store, facts, faults, lifecycle)
     machines = NotebookMachines(folder)
     jobs = ExecutionJobs(store, facts, faults, lifecycle, machines)
-    replicas = ReplicaMachines(folder)
+    replicas = ReplicaMachines(folder, delays.grace)
     custom_jobs = CustomJobs(store, facts, faults, lifecycle, replicas)
     vertex = VertexService(store, facts, faults, lifecycle.delays)
     routes = [*notebooks_routes(service), *vertex_routes(vertex, jobs, custom_jobs)]

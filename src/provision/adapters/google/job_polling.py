@@ -32,6 +32,8 @@ from provision.sanitize import escape_line, redact
 _STOCKOUT = "Resources are insufficient in region"
 """Vertex AI documentation, Understand the training service, errors."""
 _INTERNAL = "Internal error occurred"
+_STOPPED = "exited with a non-zero status of 143"
+"""128 and SIGTERM."""
 _TEXT_LENGTH = 600
 _MAX_INDEX_BYTES = 1 << 20
 _MOST_WARNINGS = 5
@@ -230,11 +232,14 @@ class _ReportFollower(JobFollower):
         why = f"the job ended as {state.lower()}; no report from {', '.join(silent)}"
         if text := line_of(message.partition("\n")[0]):
             why += f"\n{text}"
+        hint = (
+            "look at the job's logs in Cloud Logging; if its account cannot write to the bucket, "
+            "grant it roles/storage.objectUser on the bucket"
+        )
+        if _STOPPED in message:
+            hint = "the machine was stopped, as Spot machines can be: run the same command again"
         return ReportUnavailable(
-            "not every machine in the job wrote its report",
-            why=why,
-            hint="look at the job's logs in Cloud Logging; if its account cannot write to the "
-            "bucket, grant it roles/storage.objectUser on the bucket",
+            "not every machine in the job wrote its report", why=why, hint=hint
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 import signal
@@ -30,8 +31,9 @@ _OF_TORCHRUN = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"
 _FIRST_SEND_S, _SEND_S = 1.0, 15.0
 """Seconds between two parts of the output: short at first, as a program fails early."""
 _SAVE_S = 20.0
-"""Seconds that a program gets to save what it can when its machine is reclaimed. Our choice, below
-the 30 s of a Spot machine (Compute Engine documentation, Spot VMs).
+"""Seconds that a program gets to save what it can when its machine is stopped. Our choice, below
+the 30 s of a Spot machine. GKE leaves containers only the first 15 s of them, after which it kills
+this program too: https://docs.cloud.google.com/kubernetes-engine/docs/concepts/spot-vms
 """
 _SAMPLER_S = 5.0
 _SAMPLER = (
@@ -158,20 +160,21 @@ def _follow(process: subprocess.Popen[bytes], sender: OutputSender) -> ProgramEn
     reader.start()
     pause = _FIRST_SEND_S
     with _requested_stops() as stops:
-        next_send = time.monotonic() + pause
-        while process.poll() is None and not stops:
+        next_send, killed_at = time.monotonic() + pause, math.inf
+        while process.poll() is None:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(0.2)
-            if time.monotonic() >= next_send:
-                sender.send()
-                pause = min(pause * 1.5, _SEND_S)
-                next_send = time.monotonic() + pause
-        if stops:
-            process.terminate()
-            try:
-                process.wait(_SAVE_S)
-            except subprocess.TimeoutExpired:
+            now = time.monotonic()
+            if stops and killed_at == math.inf:
+                process.terminate()
+                killed_at, next_send = now + _SAVE_S, now + _FIRST_SEND_S
+            if now >= killed_at:
                 process.kill()
+            elif now >= next_send:
+                sender.send()
+                # A machine that is stopped may be killed at any time.
+                pause = _FIRST_SEND_S if stops else min(pause * 1.5, _SEND_S)
+                next_send = time.monotonic() + pause
         code = process.wait()
     # A process that the program left may hold the pipe open.
     reader.join(2)

@@ -42,6 +42,7 @@ def run_program_phases(
     """
     end = _phases(document, program, instance, meeting, reporter)
     if end.is_reclaimed:
+        reporter.report_stop()
         return _RECLAIMED  # the machine that replaces this one reports the end
     reporter.finish_program(end.code, end.signal)
     if meeting.place.rank == 0:

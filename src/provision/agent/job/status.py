@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from ..workbench.cloud import CloudClient, ServiceCallFailed
@@ -57,6 +58,13 @@ class ReplicaReporter:
         """Report the end of the user's program. Raises ServiceCallFailed."""
         self._send_log()
         self._write_status("done", code=code, signal=signal)
+
+    def report_stop(self) -> None:
+        """Report that the machine was stopped, which is not the end of the user's program."""
+        self.warn("the machine was stopped (SIGTERM) before the program ended")
+        with suppress(ServiceCallFailed):
+            self._send_log()
+            self._write_status("running")
 
     def fail(self, why: str) -> None:
         """Report an error with its reason."""
