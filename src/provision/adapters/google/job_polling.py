@@ -32,6 +32,8 @@ from provision.sanitize import escape_line, redact
 _STOCKOUT = "Resources are insufficient in region"
 """Vertex AI documentation, Understand the training service, errors."""
 _INTERNAL = "Internal error occurred"
+_MISSING = " did not start within "
+"""Text of a replica that waited for another one."""
 _STOPPED = "exited with a non-zero status of 143"
 """128 and SIGTERM."""
 _TEXT_LENGTH = 600
@@ -227,7 +229,8 @@ class _ReportFollower(JobFollower):
             text = str(status.get("e", ""))
             if status.get("s") == "error" and not text.startswith("the replica "):
                 why = f"{name}, in the phase {line_of(str(status.get('p', '')))}: {line_of(text)}"
-                return DeviceFailed("one of the job's machines could not be set up", why=why)
+                what = "one of the job's machines could not be set up"
+                return DeviceFailed(what, why=why, hint=advise_on(text))
         silent = [name for name, status in statuses.items() if status.get("s") != "done"]
         why = f"the job ended as {state.lower()}; no report from {', '.join(silent)}"
         if text := line_of(message.partition("\n")[0]):
@@ -241,6 +244,16 @@ class _ReportFollower(JobFollower):
         return ReportUnavailable(
             "not every machine in the job wrote its report", why=why, hint=hint
         )
+
+
+def advise_on(text: str) -> str:
+    """Return how to fix what a replica reports as its error; "" if nothing is known."""
+    if _MISSING not in text:
+        return ""
+    return (
+        "run the same command again to get other machines; a machine has half of `max_duration` to "
+        "start, and at most 30 minutes"
+    )
 
 
 def is_stockout(state: str, message: str) -> bool:

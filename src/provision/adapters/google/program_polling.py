@@ -13,6 +13,7 @@ from provision.adapters.google.client import GoogleClient
 from provision.adapters.google.errors import CloudError
 from provision.adapters.google.job_polling import (
     JobFollower,
+    advise_on,
     build_internal,
     build_stockout,
     is_internal,
@@ -174,9 +175,8 @@ class _ProgramFollower(JobFollower):
             if status.get("s") == "error" and not text.startswith("the replica "):
                 phase = line_of(str(status.get("p", "")))
                 why = f"{name}, in the phase {phase}: {line_of(text)}"
-                return ProgramNotFinished(
-                    "one of the job's machines could not run the program", why=why
-                )
+                what = "one of the job's machines could not run the program"
+                return ProgramNotFinished(what, why=why, hint=advise_on(text))
         silent = [name for name, status in statuses.items() if status.get("s") != "done"]
         why = f"the job ended as {state.lower()}; no end from {', '.join(silent)}"
         hint = (

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
+from provision.field_types import parse_duration
 from provision.lock import digest_of
 from provision.targets.context import TargetContext
 from provision.targets.install_request import build_install_request
@@ -19,7 +20,7 @@ from provision.verification import device_files
 SCHEMA, _SETUP_SCHEMA = "provision.agent.job/1", "provision.agent.workbench/1"
 _HOME = PurePosixPath("/root/.provision")
 _JOIN_TIMEOUT_S = 1800
-"""Seconds that a replica waits for the others, whose machines may come later. Our choice."""
+"""Most seconds that a replica waits for the others, whose machines may come later. Our choice."""
 
 
 class JobProgram(NamedTuple):
@@ -119,7 +120,8 @@ def build_job_config(
     document = {
         "schema": SCHEMA,
         "folder": run,
-        "join_timeout_s": _JOIN_TIMEOUT_S,
+        # The job could not tell who is missing once its time has run out.
+        "join_timeout_s": min(_JOIN_TIMEOUT_S, max(1, parse_duration(target.max_duration) // 2)),
         "environment": target.environment,
         "setup": setup,
     }
