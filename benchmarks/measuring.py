@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks import colab, conda, monitor, probing, project_code, workbench
+from benchmarks import colab, conda, monitor, probing, project_code, vertex_job, workbench
 from benchmarks.promise import Figure, Outcome, Promise
 from benchmarks.replay import Replay
 from benchmarks.timing import (
@@ -481,6 +481,9 @@ PROMISES: dict[Promise, Measure] = {
     Promise(
         "workbench-bare", "the same", "venv + pip install --no-compile", Figure.WALL_RATIO, None
     ): workbench.install_uncompiled,
+    Promise(
+        "job-apply", "provision apply of a job, without the services", "", Figure.CPU, 1.5
+    ): vertex_job.apply,
     Promise(
         "colab-checked", "the cell, until it has checked the machine", "", Figure.WALL, 2
     ): colab.checked,
