@@ -74,6 +74,7 @@ def test_the_next_region_is_tried_after_a_stockout_and_a_lost_answer_makes_one_j
     assert second["name"].split("/")[3] == "europe-west4"
     assert done.stderr.count("the response was lost, but the job exists") == 2
     assert "us-central1: the region has no capacity for the job" in done.stderr
+    assert "retried: in the next region if one lacks quota or capacity, and once" in done.stderr
     assert_nothing_costs(bench)
 
 

@@ -5,6 +5,7 @@ are processes that install the environment, meet, and run the probe.
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import time
@@ -80,12 +81,21 @@ def check_statuses(report: dict[str, Any]) -> dict[str, str]:
     return {row["id"]: row["status"] for row in report["checks"] if row["id"].startswith("G")}
 
 
+def test_the_price_on_demand_is_the_most_that_spot_machines_cost(bench: Bench) -> None:
+    bench.spec(f"{SPEC}    capacity: spot\npaths: {{checkpoints: /gcs/my-bucket/kept}}\n")
+    plan = bench.run("plan", "spec.yaml", "--sandbox")
+    assert re.search(r"cost: below \$\d", plan.stdout), plan.stdout + plan.stderr
+    assert "custom_model_training_preemptible_cpus (8)" in plan.stdout
+
+
 def test_two_machines_are_verified_together_and_nothing_stays(bench: Bench) -> None:
     bench.spec(SPEC)
     plan = bench.run("plan", "spec.yaml", "--sandbox")
     assert plan.returncode == 0, plan.stderr
     assert "job: 2 x n1-standard-4, in us-central1" in plan.stdout
-    assert "quota that counts: custom_model_training_cpus" in plan.stdout
+    quotas = "custom_model_training_cpus (8), custom_model_training_pd_ssd (200)"
+    assert f"quota that counts: {quotas}" in plan.stdout
+    assert "retried: once after an internal error; never after a failed verif" in plan.stdout
     done = bench.run(*APPLY)
     assert done.returncode == 0, done.stderr + logs(bench)
     assert done.stdout.startswith("SIMULATED")

@@ -441,11 +441,15 @@ def test_custom_jobs_that_go_wrong(tmp_path: Path) -> None:
         (missing,) = sandbox.store.folder.glob("replicas/*/workerpool1-1")
         assert not (missing / "log.txt").exists()
         jobs.built.close()
-    with clients(tmp_path / "other", "cancelled-by-other", "pending-job") as sandbox:
-        jobs = CustomJobs(sandbox)
-        pending = jobs.create(custom_job("import time; time.sleep(60)"))
-        assert jobs.rest.get(name=pending["name"]).execute()["state"] == "JOB_STATE_PENDING"
-        jobs.built.close()
+    for fault in ("pending-job", "queued-job"):
+        with clients(tmp_path / fault, "cancelled-by-other", fault) as sandbox:
+            jobs = CustomJobs(sandbox)
+            name = jobs.create(custom_job("import time; time.sleep(60)"))["name"]
+            state = jobs.rest.get(name=name).execute()["state"]
+            assert state == f"JOB_STATE_{fault.removesuffix('-job').upper()}"
+            jobs.rest.cancel(name=name, body={}).execute()
+            assert jobs.ended(name)["state"] == "JOB_STATE_CANCELLED"
+            jobs.built.close()
     with clients(tmp_path / "third", "cancelled-by-other") as sandbox:
         jobs = CustomJobs(sandbox)
         ended = jobs.run(custom_job("import time; time.sleep(60)"))

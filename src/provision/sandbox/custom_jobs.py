@@ -143,6 +143,9 @@ class CustomJobs:
         if self._faults.consume("internal-job"):
             self._fail(name, StatusCode.INTERNAL, _INTERNAL)
             return
+        if self._faults.has("queued-job"):
+            self._set_state(name, "JOB_STATE_QUEUED")
+            return
         if self._faults.has("hang") or self._faults.has("pending-job"):
             return
         storage = self._lifecycle.endpoints["storage"]

@@ -84,6 +84,7 @@ FAULT_KINDS: Final = {
     "no-wheel-write": FaultKind("adding a wheel to the bucket is refused (403)"),
     "no-logs": FaultKind("reading the output of a program in a custom job is refused (403)"),
     "pending-job": FaultKind("an execution job or a custom job stays PENDING"),
+    "queued-job": FaultKind("a custom job stays QUEUED: other jobs use its quota"),
     "internal-job": FaultKind(
         "the next N custom jobs end with an internal error in the service", "N"
     ),

@@ -36,6 +36,8 @@ _MISSING = " did not start within "
 """Text of a replica that waited for another one."""
 _STOPPED = "exited with a non-zero status of 143"
 """128 and SIGTERM."""
+_QUEUED = "other jobs may use its quota"
+"""Vertex AI documentation, Understand the training service, Queue a new job."""
 _TEXT_LENGTH = 600
 _MAX_INDEX_BYTES = 1 << 20
 _MOST_WARNINGS = 5
@@ -87,14 +89,15 @@ class JobFollower:
                 self._show_warnings({name: self.read_status(name) for name in effect.replicas})
                 self.collect(state, job)
                 return
-            self._show("", f"custom job {_short_name(job)}: {state.lower()}")
+            reason = f"; {_QUEUED}" if state == "QUEUED" else ""
+            self._show("", f"custom job {_short_name(job)}: {state.lower()}{reason}")
             if state == "RUNNING":
                 self.show_replicas()
             waited = clock.now() - self._began
             if state != "RUNNING" and waited >= effect.pending_s:
                 raise JobUnplaced(
                     f"the job had no machines after {format_duration(effect.pending_s)}",
-                    why=f"it is still {state.lower()}",
+                    why=f"it is still {state.lower()}{reason}",
                     hint="use another region, or `capacity: {flex_start: 6h}`",
                 )
             if waited >= effect.timeout_s:

@@ -11,7 +11,6 @@ from provision.effects.local import RemoveTree
 from provision.effects.system import Effect
 from provision.effects.vertex import CancelJob
 from provision.errors import Refused
-from provision.facts.job_machines import list_quota_metrics
 from provision.field_types import parse_duration
 from provision.plan import Action, Operation
 from provision.state import FOREIGN_RECORD_HINT, Ledger, resolve_own_folder
@@ -20,6 +19,7 @@ from provision.targets.context import TargetContext
 from provision.targets.vertex_job.agent_config import digest_of_programs, list_objects
 from provision.targets.vertex_job.images import describe_image
 from provision.targets.vertex_job.observation import JobObservation
+from provision.targets.vertex_job.quotas import list_required_quotas
 from provision.targets.vertex_job.records import (
     JOB_RECORDS,
     JobRecord,
@@ -120,14 +120,16 @@ def describe_price(context: TargetContext, observed: JobObservation) -> str:
     limit = target.max_duration
     if target.capacity.persistent_resource is not None:
         return "cost: none beyond that of the persistent resource"
-    if offer is None or target.capacity.strategy == "spot" or target.capacity.flex_start:
+    if offer is None:
         return f"cost: at most {limit} of these machines; their price is unknown"
+    is_cheaper = target.capacity.strategy == "spot" or target.capacity.flex_start is not None
     hourly = offer.dollars * target.replicas
     most = hourly * parse_duration(limit) / 3600
     return (
-        f"cost: ${hourly:.2f} per hour in {offer.region}, at most ${most:.2f} for {limit}, without "
-        f"disks and traffic: {observed.facts.job_properties['price factor'].value} times the "
-        f"Compute Engine price ({offer.evidence.confidence} confidence)"
+        f"cost: {'below ' if is_cheaper else ''}${hourly:.2f} per hour in {offer.region}, at most "
+        f"${most:.2f} for {limit}, without disks and traffic: "
+        f"{observed.facts.job_properties['price factor'].value} times the Compute Engine price on "
+        f"demand ({offer.evidence.confidence} confidence)"
     )
 
 
@@ -137,9 +139,10 @@ def _notes(context: TargetContext, observed: JobObservation) -> Iterator[str]:
     regions = ", then ".join(names.regions)
     yield f"job: {target.replicas} x {observed.machine_type}{gpu}, in {regions}"
     yield describe_price(context, observed)
-    preemptible = target.capacity.strategy == "spot" or target.capacity.flex_start is not None
-    metrics = list_quota_metrics(observed.card, observed.facts, preemptible=preemptible)
-    yield f"quota that counts: {', '.join(metrics)}"
+    machine = observed.facts.machines.get(observed.machine_type)
+    metrics = list_required_quotas(context, observed.card, machine, observed.facts)
+    counts = (f"{name} ({count})" if count else name for name, count in metrics.items())
+    yield f"quota that counts: {', '.join(counts)}"
     yield describe_image(observed.image)
     for region, problem in observed.short_quotas.items():
         yield f"no job in {region}: {problem}"
@@ -152,6 +155,10 @@ def _notes(context: TargetContext, observed: JobObservation) -> Iterator[str]:
     if target.replicas > 1:
         setup = "install the environment, " if target.environment == "install" else ""
         yield f"all machines {setup}meet, and are verified together"
+    elsewhere = (
+        "in the next region if one lacks quota or capacity, and " if names.regions[1:] else ""
+    )
+    yield f"retried: {elsewhere}once after an internal error; never after a failed verification"
 
 
 def _note_wheels(folder: str) -> str:

@@ -29,7 +29,7 @@ def find_short_quotas(
     if capacity.reservation is not None or capacity.persistent_resource is not None:
         return {}
     limits = reader.cloud().job_quotas(names.project)
-    required = _list_required(context, card, machine, load_facts())
+    required = list_required_quotas(context, card, machine, load_facts())
     short = {}
     for region in names.regions:
         problems = []
@@ -43,17 +43,18 @@ def find_short_quotas(
     return short
 
 
-def _list_required(
+def list_required_quotas(
     context: TargetContext, card: Card | None, machine: MachineType | None, facts: Facts
 ) -> dict[str, int]:
-    """Return how much of each metric the whole job needs, as far as it is known."""
+    """Return how much of each metric the whole job needs; 0 if that is not known."""
     target = get_job_target(context)
     preemptible = target.capacity.strategy == "spot" or target.capacity.flex_start is not None
     required = {}
     for metric in list_quota_metrics(card, facts, preemptible=preemptible):
         if metric == DISK_METRIC:
+            if target.boot_disk.type != "ssd":
+                continue
             each = math.ceil(parse_size(target.boot_disk.size) / 2**30)
-            each = each if target.boot_disk.type == "ssd" else 0
         elif metric.endswith(CPU_METRIC.rpartition("_")[2]):
             each = 0 if machine is None else machine.vcpus
         else:
