@@ -4,6 +4,7 @@ emulated Vertex AI.
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,27 @@ def regions(bench: Bench) -> list[tuple[str, str]]:
     return [
         (job["name"].split("/")[3], job["state"].removeprefix("JOB_STATE_")) for job in jobs(bench)
     ]
+
+
+@pytest.mark.long
+def test_jobs_of_a_folder_share_what_they_know_of_regions(bench: Bench) -> None:
+    """Only the first of two jobs tries the region without capacity, and a rerun does nothing."""
+    (bench.folder / "specs").mkdir()
+    for name in ("a", "b"):
+        spec = TWO_REGIONS.replace("    replicas: 2\n", "")
+        (bench.folder / f"specs/{name}.yaml").write_text(spec)
+    words = ("apply", "specs", "--all", "--yes", "--sandbox", "--parallel", "1")
+    done = bench.run(*words, "--fault", "stockout:us-central1")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "2 targets: 2 simulated"
+    assert "b/cluster: us-central1: not tried: a/cluster found no capacity" in done.stderr
+    store = json.loads((bench.folder / "specs/.provision/sandbox/store.json").read_bytes())
+    created = sorted(store["custom_jobs"].values(), key=lambda job: str(job["createTime"]))
+    found = [(job["displayName"][-9:-8], job["name"].split("/")[3]) for job in created]
+    assert found == [("a", "us-central1"), ("a", "europe-west4"), ("b", "europe-west4")]
+    again = bench.run(*words)
+    assert again.returncode == 0, again.stderr
+    assert "request: custom job" not in again.stderr
 
 
 @pytest.mark.long

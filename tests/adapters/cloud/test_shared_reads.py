@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from provision.adapters.google.errors import CloudError, CloudFailure, FailureScope
+from provision.adapters.google.job_stockouts import JobStockouts
 from provision.adapters.google.notebooks import NotebooksApi
 from provision.adapters.google.shared_calls import SharedCalls
 from provision.adapters.google.shared_client import SharedNotebooks
@@ -148,3 +149,26 @@ def test_a_stockout_counts_for_other_targets_of_the_same_machine_and_for_ten_min
     stockouts.require_capacity("us-central1-b", "two", body("g2-standard-4"))
     now[0] = VALID_S
     stockouts.require_capacity("us-central1-a", "two", body("g2-standard-4"))
+
+
+def job(name: str, cards: int = 1, replicas: str = "1", strategy: str = "STANDARD") -> Any:
+    machine = {"machineType": "g2-standard-4", "acceleratorCount": cards}
+    pool = {"machineSpec": machine, "replicaCount": replicas}
+    spec = {"workerPoolSpecs": [pool], "scheduling": {"strategy": strategy, "timeout": "1s"}}
+    return {"displayName": f"provision {name}", "jobSpec": spec}
+
+
+def test_a_region_without_capacity_counts_for_other_jobs_on_the_same_machines() -> None:
+    now = [0.0]
+    stockouts = JobStockouts(lambda: now[0])
+    stockouts.record("us-central1", {**job("a/one"), "state": "JOB_STATE_FAILED"})
+    now[0] = 90
+    assert stockouts.find("us-central1", job("b/two")) == (
+        "not tried: a/one found no capacity for the same machines 90 s ago; jobs try the region "
+        "again after 10 minutes"
+    )
+    others = (job("a/one"), job("b", cards=2), job("b", replicas="2"), job("b", strategy="SPOT"))
+    assert [stockouts.find("us-central1", other) for other in others] == ["", "", "", ""]
+    assert stockouts.find("europe-west4", job("b/two")) == ""
+    now[0] = VALID_S
+    assert stockouts.find("us-central1", job("b/two")) == ""

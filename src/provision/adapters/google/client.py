@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from provision.adapters.google.instances import InstanceOperations
+    from provision.adapters.google.job_stockouts import JobStockouts
     from provision.adapters.google.notebooks import NotebooksApi
     from provision.adapters.google.stockouts import Stockouts
     from provision.adapters.google.storage import Storage
@@ -86,6 +87,13 @@ class GoogleClient:
         from provision.adapters.google.stockouts import Stockouts
 
         return Stockouts()
+
+    @cached_property
+    def job_stockouts(self) -> JobStockouts:
+        """The regions that had no capacity for an earlier job."""
+        from provision.adapters.google.job_stockouts import JobStockouts
+
+        return JobStockouts()
 
     @cached_property
     def storage(self) -> Storage:

@@ -37,6 +37,9 @@ def start_job(effect: StartJob, client: GoogleClient, progress: ProgressCallback
         CloudError: the service refused the job, or it is not known whether it was created.
     """
     region = effect.name.rpartition("/")[2]
+    if known := client.job_stockouts.find(region, effect.body):
+        hint = "list more regions, or run the same command again later"
+        raise _unplaced(known, "the region had no capacity", hint)
     progress(f"request: custom job in {region}")
     for attempt in range(_TRIES):
         try:

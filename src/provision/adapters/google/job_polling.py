@@ -25,6 +25,7 @@ from provision.adapters.google.report_polling import (
     parse_message,
 )
 from provision.adapters.google.retry import format_duration
+from provision.adapters.google.vertex import region_of
 from provision.effects.system import Notice, ProgressCallback
 from provision.effects.vertex import AwaitJob, FollowProgram
 from provision.sanitize import escape_line, redact
@@ -81,33 +82,44 @@ class JobFollower:
 
     def follow(self) -> None:
         """Wait for the end. May block for hours."""
-        effect, clock = self._effect, self._clock
         while True:
             job = self._find_job()
-            state = state_of(job)
-            if state in ENDED:
-                self._show_warnings({name: self.read_status(name) for name in effect.replicas})
-                self.collect(state, job)
-                return
-            reason = f"; {_QUEUED}" if state == "QUEUED" else ""
-            self._show("", f"custom job {_short_name(job)}: {state.lower()}{reason}")
-            if state == "RUNNING":
-                self.show_replicas()
-            waited = clock.now() - self._began
-            if state != "RUNNING" and waited >= effect.pending_s:
-                raise JobUnplaced(
-                    f"the job had no machines after {format_duration(effect.pending_s)}",
-                    why=f"it is still {state.lower()}{reason}",
-                    hint="use another region, or `capacity: {flex_start: 6h}`",
-                )
-            if waited >= effect.timeout_s:
-                raise ReportTimeout(
-                    self.subject,
-                    why=f"the custom job {_short_name(job)} did not end within "
-                    f"{format_duration(effect.timeout_s)}",
-                    hint="increase max_duration, or use a larger machine",
-                )
-            clock.sleep(clock.interval_s)
+            try:
+                if self._is_collected(job):
+                    return
+            except JobInternalError:
+                raise
+            except JobUnplaced:
+                self._client.job_stockouts.record(region_of(self._effect.name), job)
+                raise
+            self._clock.sleep(self._clock.interval_s)
+
+    def _is_collected(self, job: Mapping[str, Any]) -> bool:
+        """Return whether a job has ended, with its results here. Raises if it takes too long."""
+        effect, state = self._effect, state_of(job)
+        if state in ENDED:
+            self._show_warnings({name: self.read_status(name) for name in effect.replicas})
+            self.collect(state, job)
+            return True
+        reason = f"; {_QUEUED}" if state == "QUEUED" else ""
+        self._show("", f"custom job {_short_name(job)}: {state.lower()}{reason}")
+        if state == "RUNNING":
+            self.show_replicas()
+        waited = self._clock.now() - self._began
+        if state != "RUNNING" and waited >= effect.pending_s:
+            raise JobUnplaced(
+                f"the job had no machines after {format_duration(effect.pending_s)}",
+                why=f"it is still {state.lower()}{reason}",
+                hint="use another region, or `capacity: {flex_start: 6h}`",
+            )
+        if waited >= effect.timeout_s:
+            raise ReportTimeout(
+                self.subject,
+                why=f"the custom job {_short_name(job)} did not end within "
+                f"{format_duration(effect.timeout_s)}",
+                hint="increase max_duration, or use a larger machine",
+            )
+        return False
 
     def _find_job(self) -> Mapping[str, Any]:
         label = f"{RUN_LABEL}={self._effect.nonce}"

@@ -63,6 +63,7 @@ class SharedGoogleClient(GoogleClient):
 
     storage = _LockedProperty(GoogleClient.__dict__["storage"].func)
     vertex = _LockedProperty(GoogleClient.__dict__["vertex"].func)
+    job_stockouts = _LockedProperty(GoogleClient.__dict__["job_stockouts"].func)
     stockouts = _LockedProperty(GoogleClient.__dict__["stockouts"].func)
 
     def templates(self, project: str, region: str) -> tuple[Mapping[str, Any], ...]:
