@@ -35,6 +35,11 @@ REFUSED: dict[str, Case] = {
         "is not pinned to a digest",
         "write NAME@sha256:DIGEST",
     ),
+    "image of another registry": (
+        SPEC.replace("docker.io/library/python", "quay.io/a/b"),
+        "jobs cannot use images of quay.io",
+        "copy the image to Artifact Registry",
+    ),
     "GB200 without reservation": (
         B200.replace("B200, count: 8", "GB200, count: 4"),
         "GB200 requires a reservation",

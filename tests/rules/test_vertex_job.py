@@ -32,6 +32,10 @@ REFUSED: list[tuple[str, str]] = [
         example_job("training: {strategy: ddp}\n", gpu="GB200:4", capacity="spot"),
         "GB200 on machines with linux-aarch64 is not supported yet",
     ),
+    (
+        example_job("", image=f"quay.io/a/b@sha256:{64 * '0'}"),
+        "jobs cannot use images of quay.io: Vertex AI pulls from Artifact Registry and Docker Hub",
+    ),
     (example_job("", network="default"), "is not the full name of a network"),
     (
         example_job(
@@ -55,3 +59,11 @@ def test_what_a_job_cannot_have_is_refused(ask: Ask, subtests: pytest.Subtests) 
         with subtests.test(words):
             messages = [finding.message for finding in ask(spec).findings]
             assert any(words in message for message in messages), messages
+
+
+PULLED = ("python", "a/b", "docker.io/a/b", "eu.gcr.io/a/b", "us-docker.pkg.dev/p/r/image")
+
+
+def test_images_of_docker_hub_and_artifact_registry_are_not_refused(ask: Ask) -> None:
+    for name in PULLED:
+        assert ask(example_job("", image=f"{name}@sha256:{64 * '0'}")).findings == (), name

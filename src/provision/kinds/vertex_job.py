@@ -50,6 +50,10 @@ _DISK_GB = (100, 64000)
 _HYPERDISK_MACHINES = ("a3-ultragpu-8g", "a4-highgpu-8g")
 """Machine types with this type of disk only (aiplatform v1, DiskSpec.bootDiskType)."""
 _NETWORK = re.compile(r"projects/[0-9]+/global/networks/[a-z][a-z0-9-]*")
+_REGISTRY = re.compile(r"docker\.io|[a-z0-9-]+-docker\.pkg\.dev|([a-z]+\.)?gcr\.io")
+"""Vertex AI documentation, Create a custom container image for training; Create training pipelines
+has images at gcr.io.
+"""
 _STARTER_IMAGE = "docker.io/library/python@sha256:" + 64 * "0"
 _BUCKET = re.compile(r"gs://[a-z0-9][a-z0-9._-]{2,}(/.*)?")
 
@@ -212,6 +216,7 @@ class VertexJob(Kind):
                 f"installing system packages on the machines of a job is {NOT_SUPPORTED_YET}",
                 "remove the field, and use an image that contains them",
             )
+        yield from _image_refusals(own, target)
         yield from _gpu_refusals(target)
         yield from _bucket_refusals(own, target)
         yield from _capacity_refusals(own, target, facts)
@@ -245,6 +250,18 @@ def _find_machine(own: VertexJobTarget, target: TargetFacts, facts: Facts) -> Ma
         return facts.machines.get(own.machine_type)
     machines = find_job_machines(facts, target.card, target.gpu_settings.gpu.count)
     return max(machines, key=lambda machine: machine.ram_gb, default=None)
+
+
+def _image_refusals(own: VertexJobTarget, target: TargetFacts) -> Iterator[Refusal]:
+    host = own.image.partition("/")[0] if "/" in own.image else ""
+    # As Docker reads names: without a dot or a port it is a repository of Docker Hub.
+    if ("." in host or ":" in host) and not _REGISTRY.fullmatch(host):
+        yield Refusal(
+            target.route_to("image"),
+            f"jobs cannot use images of {host}: Vertex AI pulls from Artifact Registry and Docker "
+            "Hub only",
+            "copy the image to Artifact Registry, or use one of Docker Hub",
+        )
 
 
 def _gpu_refusals(target: TargetFacts) -> Iterator[Refusal]:

@@ -27,7 +27,8 @@ _DISK_TYPES = ("pd-ssd", "pd-standard", "hyperdisk-balanced")
 _HYPERDISK_MACHINES = ("a3-ultragpu-8g", "a4-highgpu-8g")
 _MAX_FLEX_START_S = 7 * 86400
 _IMAGE = re.compile(
-    r"((docker\.io|[a-z0-9-]+-docker\.pkg\.dev)/)?[a-z0-9_-]+(/[a-z0-9][a-z0-9._-]*)*(:[\w.-]+)?"
+    r"((docker\.io|[a-z0-9-]+-docker\.pkg\.dev|([a-z]+\.)?gcr\.io)/)?"
+    r"[a-z0-9_-]+(/[a-z0-9][a-z0-9._-]*)*(:[\w.-]+)?"
 )
 _BY_DIGEST = re.compile(r"@sha256:[0-9a-f]{64}")
 _NETWORK = re.compile(r"projects/[0-9]+/global/networks/[^/]+")
