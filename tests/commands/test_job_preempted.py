@@ -28,10 +28,10 @@ def save(number, frame):
     sys.exit(0)
 signal.signal(signal.SIGTERM, save)
 print(f"machine {rank} begins at step {step}", flush=True)
-while not saved.exists() and rank == 1:  # until it is stopped
+while not saved.exists() and rank == STOPPED:  # until it is stopped
     step += 1
     time.sleep(0.1)
-while rank == 0 and not (folder / "done.txt").exists():
+while rank != STOPPED and not (folder / "done.txt").exists():
     time.sleep(0.1)
 (folder / "done.txt").touch()
 print(f"machine {rank} is done", flush=True)
@@ -39,24 +39,26 @@ print(f"machine {rank} is done", flush=True)
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("rank", [0, 1])
 def test_a_reclaimed_machine_saves_and_its_replacement_resumes(
-    bench: Bench, tmp_path: Path
+    bench: Bench, tmp_path: Path, rank: int
 ) -> None:
-    kept = tmp_path / "kept"
+    kept, name = tmp_path / "kept", f"workerpool{rank}-0"
     folder = f"    capacity: spot\n    restarts: 2\npaths: {{checkpoints: {kept}}}\n"
-    prepare(bench, SPEC + folder + CODE, SAVING)
-    done = bench.run(*RUN, "--fault", FAULT, "--rank", "all", "--", "python", "train.py")
+    prepare(bench, SPEC + folder + CODE, SAVING.replace("STOPPED", str(rank)))
+    fault = f"worker-preempted:{name}"
+    done = bench.run(*RUN, "--fault", fault, "--rank", "all", "--", "python", "train.py")
     assert done.returncode == 0, done.stderr + logs(bench)
-    step = int((kept / "1.txt").read_text())
-    shown = [line.partition("] ")[2] for line in done.stdout.splitlines() if "1-0" in line]
+    step = int((kept / f"{rank}.txt").read_text())
+    shown = [line.partition("] ")[2] for line in done.stdout.splitlines() if name in line]
     assert step > 0
     assert shown == [
-        "machine 1 begins at step 0",
-        f"machine 1 is stopped at step {step}",
-        f"machine 1 begins at step {step}",
-        "machine 1 is done",
+        f"machine {rank} begins at step 0",
+        f"machine {rank} is stopped at step {step}",
+        f"machine {rank} begins at step {step}",
+        f"machine {rank} is done",
     ]
-    assert "workerpool1-0: started again" in done.stderr
+    assert f"{name}: started again" in done.stderr
     (job,) = jobs(bench)
     assert job["state"] == "JOB_STATE_SUCCEEDED"
     assert job["jobSpec"]["scheduling"]["strategy"] == "SPOT"
