@@ -175,6 +175,12 @@ class ShorthandModel(StrictModel):
 
 
 @lru_cache(maxsize=4096)
+def _parse_requirement(text: str) -> Requirement:
+    """Return a requirement, which callers do not change: specs share most of their lines."""
+    return Requirement(text)
+
+
+@lru_cache(maxsize=4096)
 def canonical_name(name: str) -> str:
     """Return the canonical (PEP 503) name of a package."""
     return canonicalize_name(name)
@@ -241,7 +247,7 @@ class Package(ShorthandModel):
         if not isinstance(value, str):
             return value
         try:
-            requirement = Requirement(value)
+            requirement = _parse_requirement(value)
         except InvalidRequirement:
             if (fields := parse_unnamed(value)) is not None:
                 return fields
@@ -260,7 +266,7 @@ class Package(ShorthandModel):
     @classmethod
     def _marker_parses(cls, value: str) -> str:
         try:
-            Requirement(f"x; {value}" if value else "x")
+            _parse_requirement(f"x; {value}" if value else "x")
         except InvalidRequirement:
             raise PydanticCustomError(
                 "marker", "not an environment marker; use a form such as sys_platform == 'linux'"

@@ -246,7 +246,8 @@ class Spec(StrictModel):
         default={DEFAULT_TARGET: LocalTarget.model_construct(kind="local")}, min_length=1
     )
     """Targets of the environment; default: `local`, a uv environment on this machine."""
-    _registry: Registry = PrivateAttr(default=REGISTRY)
+    # A default would be copied for each spec.
+    _registry: Registry = PrivateAttr(default_factory=lambda: REGISTRY)
 
     def model_post_init(self, context: Registry | None) -> None:
         """Keep the registry that the spec was validated with."""

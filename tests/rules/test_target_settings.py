@@ -87,8 +87,8 @@ def test_a_token_in_the_settings_of_a_target_is_a_secret(ask: Ask) -> None:
 
 
 READ: set[str] = set()
-JUDGE_EACH_TARGET = {"SEC004", "GCP023", "SPC009"}
-"""Rules that merge the settings of each target themselves."""
+JUDGE_EACH_TARGET = {"SEC001", "SEC004", "GCP023", "SPC009"}
+"""Rules that read the settings of each target themselves."""
 
 
 class Watched(Spec):

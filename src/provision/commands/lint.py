@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # checking specs needs neither effects nor the readers of not
     from provision.commands.lint_comparison import FixedFinding, RevisionComparison
     from provision.commands.lint_notebook import CheckedNotebook
     from provision.effects.system import ProgressCallback, System
+    from provision.facts import Facts
     from provision.target_changes import ChangedTarget
 
 _RANKS = list(Severity)
@@ -162,6 +163,7 @@ class _SpecLinter:
         self.skipped = 0
         self.fixed: list[FixedFinding] = []
         self.targets: list[ChangedTarget] = []
+        self._facts: tuple[Path | None, Facts | None] = (None, None)
 
     def lint(self, files: tuple[InputFile, ...]) -> LintResult:
         """Check every file, and return the findings, the changes and the failures."""
@@ -224,8 +226,11 @@ class _SpecLinter:
         return ()
 
     def _check_file(self, path: Path) -> tuple[CheckedDocument, ...]:
-        base = None if self.comparison is None else self.comparison.base_reader
-        facts = select_facts(path, self.system, base)
+        folder, facts = self._facts
+        if facts is None or path.parent != folder:  # the configuration is that of the folder
+            base = None if self.comparison is None else self.comparison.base_reader
+            facts = select_facts(path, self.system, base)
+            self._facts = (path.parent, facts)
         return check_file(path, self.system, facts, self.options.overrides)
 
     def _check_spec(self, path: Path) -> tuple[CheckedDocument, ...]:

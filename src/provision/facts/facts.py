@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
+from collections.abc import Mapping
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Self
@@ -11,7 +12,7 @@ from typing import Any, Self
 from provision.facts.card_names import reduce_name
 from provision.facts.compatibility import CompatibilityFacts, cuda_of, flavour_of
 from provision.facts.fact_tables import CompiledTables
-from provision.facts.schema_packages import VersionFloor
+from provision.facts.schema_packages import UndeclaredRequirement, VersionFloor
 from provision.facts.schema_platforms import (
     GpuAttachment,
     ImageDriver,
@@ -130,6 +131,24 @@ class Facts(CompatibilityFacts):
             "python": [row.version for row in self.pythons],
             "cuda": ["auto", "none", *self.cudas()],
         }
+
+    @cached_property
+    def undeclared_of(self) -> Mapping[str, tuple[UndeclaredRequirement, ...]]:
+        """The undeclared requirements of each package, the most severe first."""
+        groups: dict[str, list[UndeclaredRequirement]] = {}
+        # "error" sorts before "warning".
+        for row in sorted(self.undeclared, key=lambda row: row.severity):
+            groups.setdefault(row.package, []).append(row)
+        return {package: tuple(group) for package, group in groups.items()}
+
+    @cached_property
+    def bringers_of(self) -> Mapping[str, frozenset[str]]:
+        """The packages, or extras as "package[extra]", that bring each package."""
+        groups: dict[str, set[str]] = {}
+        for row in self.bringers.values():
+            for name in row.brings:
+                groups.setdefault(name, set()).add(row.package)
+        return {name: frozenset(group) for name, group in groups.items()}
 
     @cached_property
     def _cards_by_name(self) -> dict[str, Card]:

@@ -15,7 +15,7 @@ from provision.facts.fact_tables import CompiledTables
 from provision.facts.schema_packages import CondaName, KnownModel, Symptom
 from provision.facts.schema_platforms import CardZones, MachinePrice
 from provision.facts.schema_torch import JaxPlugin, TensorFlowRelease
-from provision.facts.tables_in_use import INSTALLED_TABLES, LAZY_NAME, tables_in_use
+from provision.facts.tables_in_use import INSTALLED_TABLES, LAZY_NAME, lazy_folder
 
 LAZY_TABLES_FOLDER = INSTALLED_TABLES / LAZY_NAME
 _Row = TypeVar("_Row")
@@ -61,7 +61,7 @@ def load_colab_packages(folder: Path | None = None) -> Mapping[str, Mapping[str,
 
     The packages map a canonical name to a version, or to "?" if the version is unknown.
     """
-    return _load_colab_packages(folder or tables_in_use.get() / LAZY_NAME)
+    return _load_colab_packages(folder or lazy_folder())
 
 
 @lru_cache(maxsize=8)
@@ -81,7 +81,7 @@ def _colab_packages(compiled: CompiledTables) -> Mapping[str, Mapping[str, str]]
 
 
 def _load_rows(table: str, row_type: Callable[..., _Row], folder: Path | None) -> tuple[_Row, ...]:
-    return _load_rows_of(table, row_type, folder or tables_in_use.get() / LAZY_NAME)
+    return _load_rows_of(table, row_type, folder or lazy_folder())
 
 
 @lru_cache(maxsize=8)

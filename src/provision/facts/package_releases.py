@@ -17,7 +17,7 @@ from packaging.specifiers import InvalidSpecifier, Specifier
 from packaging.version import Version
 
 from provision.facts.fact_tables import CompiledTables
-from provision.facts.tables_in_use import LAZY_NAME, tables_in_use
+from provision.facts.tables_in_use import lazy_folder
 from provision.facts.versions import (
     parse_specifiers,
     parse_version,
@@ -150,7 +150,7 @@ def load_releases(folder: Path | None = None) -> Mapping[str, PackageReleases]:
     Raises:
         ProvisionError: the table is missing or damaged.
     """
-    return _load_releases(folder or tables_in_use.get() / LAZY_NAME)
+    return _load_releases(folder or lazy_folder())
 
 
 @lru_cache(maxsize=8)

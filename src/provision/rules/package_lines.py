@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 from packaging.specifiers import SpecifierSet
@@ -63,6 +64,7 @@ def set_version_edit(context: LintContext, route: Route, package: Package, versi
     return Replace(RouteLocation(route), yaml_scalar(line, plain=context.source.is_plain(route)))
 
 
+@lru_cache(maxsize=4096)
 def without_local(version: str) -> str:
     """Return version specifiers without local tags: "==2.0.1" for "==2.0.1+cu118"."""
     return re.sub(r"\+[A-Za-z0-9._-]+", "", version)

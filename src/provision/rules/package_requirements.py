@@ -78,6 +78,13 @@ class PossibleReleases(NamedTuple):
 
 def requested_package(context: LintContext, name: str) -> RequestedPackage | None:
     """Return a package by name; None if it is missing, or comes from conda or its own index."""
+    known: dict[str, RequestedPackage | None] = context.cached("requested packages", dict)
+    if name not in known:  # 90 calls for a spec of 5 packages
+        known[name] = _find_requested(context, name)
+    return known[name]
+
+
+def _find_requested(context: LintContext, name: str) -> RequestedPackage | None:
     route, package = find_line(context, name) or (("packages",), None)
     if package and is_from_other_index(context, package):
         return None
@@ -140,13 +147,8 @@ def find_listed_provider(context: LintContext, name: str) -> str | None:
 
 def is_known_dependency(context: LintContext, name: str) -> bool:
     """Return whether a listed package, or one of its extras, is known to require `name`."""
-    listed = {package.name for package in context.spec.conda_packages}
-    for package in context.spec.packages:
-        listed.add(package.key)
-        listed.update(f"{package.key}[{canonicalize_name(extra)}]" for extra in package.extras)
-    return any(
-        row.package in listed for row in context.facts.bringers.values() if name in row.brings
-    )
+    listed = context.cached("listed bringers", lambda: _list_bringers(context))
+    return not listed.isdisjoint(context.facts.bringers_of.get(name, ()))
 
 
 def requested_trackers(context: LintContext) -> list[str]:
@@ -240,6 +242,15 @@ def add_package_fix(name: str, specifier: str) -> Fix:
     return unsafe_fix(
         f"add {name}{specifier}", Insert(("packages",), None, yaml_scalar(f"{name}{specifier}"))
     )
+
+
+def _list_bringers(context: LintContext) -> set[str]:
+    """Return the listed packages, and each with each of its extras as in "package[extra]"."""
+    listed = {package.name for package in context.spec.conda_packages}
+    for package in context.spec.packages:
+        listed.add(package.key)
+        listed.update(f"{package.key}[{canonicalize_name(extra)}]" for extra in package.extras)
+    return listed
 
 
 @lru_cache(maxsize=1024)

@@ -21,9 +21,9 @@ from provision.diagnostics import (
     Span,
 )
 from provision.facts import Evidence, Facts
-from provision.kinds.base import GpuSettings, TargetFacts, TargetModel
+from provision.kinds.base import GpuSettings, Refusal, TargetFacts, TargetModel
 from provision.spec import Spec
-from provision.target_facts import collect_target_facts
+from provision.target_facts import collect_target_facts, find_target_refusals
 
 _Cached = TypeVar("_Cached")
 _Model = TypeVar("_Model", bound=TargetModel)
@@ -84,6 +84,13 @@ class LintContext:
         return tuple(
             {(device.gpu_route, device.cuda_route): device for device in settings}.values()
         )
+
+    @cached_property
+    def refusals(self) -> dict[str, tuple[Refusal, ...]]:
+        """Everything that each target does not support, by the target's name."""
+        return {
+            name: find_target_refusals(self.spec, name, self.facts) for name in self.spec.targets
+        }
 
     @cached_property
     def package_names(self) -> KeysView[str]:

@@ -14,6 +14,10 @@ _IN_CONDA = ("pytorch", "pytorch-gpu")
 
 def has_torch(context: LintContext) -> bool:
     """Return whether torch is in the resolved set, or is listed or a known dependency."""
+    return context.cached("has torch", lambda: _has_torch(context))
+
+
+def _has_torch(context: LintContext) -> bool:
     if context.resolved is not None:
         return "torch" in context.resolved.versions
     if is_known_dependency(context, "torch") or is_known_dependency(context, "accelerate"):

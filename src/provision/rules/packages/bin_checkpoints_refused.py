@@ -39,10 +39,10 @@ def _check(context: LintContext) -> Findings:
     floor = context.facts.torch_floor(releases.known[-1])
     if floor is not None and not torch.may_be(floor.version):
         return
-    for need in context.facts.undeclared:
+    for need in context.facts.undeclared_of.get("transformers", ()):
         if (
             need.severity == "info"
-            and (need.package, need.of) == ("transformers", "torch")
+            and need.of == "torch"
             and is_certainly_within(package.specifiers, need.first, need.last)
             and not is_satisfiable(need.specifier, torch.specifiers)
         ):

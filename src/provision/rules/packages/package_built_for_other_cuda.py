@@ -26,7 +26,7 @@ a release of the package that is compiled for torch's CUDA major.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from provision.diagnostics import Fix, Severity
 from provision.errors import LockError
@@ -34,8 +34,6 @@ from provision.facts import cuda_of
 from provision.facts.schema_packages import CudaWheels
 from provision.facts.versions import is_satisfiable, parse_specifiers, require_version
 from provision.kinds.base import TargetFacts
-from provision.lock.cuda_ties import wheels_of
-from provision.lock.flavours import FlavourProposal, admitted_torch_releases, propose_flavours
 from provision.rules.edits import set_field_edit, unsafe_fix
 from provision.rules.package_requirements import (
     ReleaseRow,
@@ -60,6 +58,10 @@ from provision.rules.rule import (
 )
 from provision.rules.torch_builds import LINUX_PLATFORMS
 
+if TYPE_CHECKING:
+    from provision.lock.flavours import FlavourProposal
+
+
 _EFFECTS = {
     "import": "Its import fails, because it loads",
     "kernels": "Its compiled code cannot be used, because it loads",
@@ -75,15 +77,21 @@ class PackageWithTorch(NamedTuple):
 
 
 def _check(context: LintContext) -> Findings:
+    tables = context.facts.cuda_wheels
+    requested = {name: requested_package(context, name) for name in tables}
+    if not any(requested.values()):
+        return
+    from provision.lock.cuda_ties import wheels_of  # 9 ms, of which most specs need nothing
+
     targets = {
         (target.gpu_settings.gpu_route, target.gpu_settings.cuda_route): target
         for target in context.targets
         if target.gpu_settings.flavour != "cpu" and _linux_platform(target)
     }
-    for name, table in context.facts.cuda_wheels.items():
-        package = requested_package(context, name)
+    for name, package in requested.items():
         if package is None:
             continue
+        table = tables[name]
         for target in targets.values():
             pair = _chosen_pair(context, package, target)
             wheels = wheels_of(table, pair.version) if pair else None
@@ -163,6 +171,8 @@ def _pairs_of_unread(
 
 
 def _torch_releases(context: LintContext, flavour: str) -> list[str]:
+    from provision.lock.flavours import admitted_torch_releases
+
     rows = admitted_torch_releases(context.spec, context.facts)
     return [row.release for row in rows if flavour in row.builds]
 
@@ -219,6 +229,8 @@ def _fits_listed(context: LintContext, row: ReleaseRow, package: RequestedPackag
 
 
 def _proposals(context: LintContext) -> tuple[FlavourProposal, ...]:
+    from provision.lock.flavours import propose_flavours
+
     try:
         return tuple(propose_flavours(context.spec, context.facts))
     except LockError:
@@ -231,6 +243,8 @@ def _cuda_major(flavour: str) -> str:
 
 def _release_for(context: LintContext, package: RequestedPackage, target: TargetFacts) -> str:
     """Return the newest admitted release that is compiled for torch's CUDA major, or ""."""
+    from provision.lock.cuda_ties import wheels_of
+
     if context.resolved is not None:
         context = LintContext(context.spec, context.source, context.facts)
     table = context.facts.cuda_wheels[package.name]

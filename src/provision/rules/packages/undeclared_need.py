@@ -44,21 +44,22 @@ _PROTOBUF_IMPLEMENTATION = "PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION"
 
 
 def _check(context: LintContext) -> Findings:
-    names = context.package_names
+    undeclared = context.facts.undeclared_of
     findings: dict[tuple[str, str], Diagnostic] = {}
     loads_old_protobuf = context.spec.env.get(_PROTOBUF_IMPLEMENTATION) == "python"
-    # "error" sorts before "warning": the more severe finding about a pair counts.
-    for need in sorted(context.facts.undeclared, key=lambda need: need.severity):
-        package = requested_package(context, need.package) if need.package in names else None
-        if (
-            package is None
-            or need.severity == "info"
-            or (need.of == "protobuf" and loads_old_protobuf)
-            or not is_certainly_within(package.specifiers, need.first, need.last)
-        ):
+    for name in context.package_names & undeclared.keys():
+        package = requested_package(context, name)
+        if package is None:
             continue
-        for finding in check_undeclared(RULE, context, package, need):
-            findings.setdefault((need.package, need.of), finding)
+        for need in undeclared[name]:  # of two findings about a pair, the more severe counts
+            if (
+                need.severity == "info"
+                or (need.of == "protobuf" and loads_old_protobuf)
+                or not is_certainly_within(package.specifiers, need.first, need.last)
+            ):
+                continue
+            for finding in check_undeclared(RULE, context, package, need):
+                findings.setdefault((name, need.of), finding)
     yield from findings.values()
     for pair, finding in check_windows(RULE, context):
         # PKG001 reports what Trainer needs of accelerate.

@@ -26,7 +26,6 @@ from collections.abc import Mapping
 from provision.diagnostics import Route, Severity
 from provision.rules.rule import Findings, LintContext, Rule, example, examples
 from provision.spec import SecretReference
-from provision.target_facts import find_target_refusals
 
 
 def _check(context: LintContext) -> Findings:
@@ -76,15 +75,15 @@ def _route_to(context: LintContext, route: Route) -> Route:
 
 
 def _refused_by_some(context: LintContext, lost: set[str]) -> Findings:
-    for target in context.targets:
-        for refusal in find_target_refusals(context.spec, target.name, context.facts):
+    for name, refusals in context.refusals.items():
+        for refusal in refusals:
             is_shared = refusal.route[0] == "secrets"
             if refusal.rule != RULE.id or (is_shared and refusal.route[1] in lost):
                 continue
             yield RULE.diagnostic(
-                f"target `{target.name}` cannot read secrets.{refusal.route[-1]}: {refusal.why}",
+                f"target `{name}` cannot read secrets.{refusal.route[-1]}: {refusal.why}",
                 _route_to(context, refusal.route),
-                why=f"`plan` will fail for target `{target.name}`.",
+                why=f"`plan` will fail for target `{name}`.",
                 help=refusal.hint,
                 severity=Severity.WARNING if is_shared else None,
             )

@@ -22,7 +22,7 @@ from __future__ import annotations
 from provision.diagnostics import Diagnostic, Route, Severity
 from provision.kinds.base import Refusal
 from provision.rules.rule import Example, Findings, LintContext, Rule, examples
-from provision.target_facts import find_target_refusals, find_unlockable
+from provision.target_facts import find_unlockable
 
 
 def _check(context: LintContext) -> Findings:
@@ -33,8 +33,8 @@ def _check(context: LintContext) -> Findings:
             yield _finding(refusal, "`lock` refuses it.")
     targets: dict[Refusal, list[str]] = {}
     refusing: dict[Route, set[str]] = {}
-    for name in context.spec.targets:
-        for refusal in find_target_refusals(context.spec, name, context.facts):
+    for name, refusals in context.refusals.items():
+        for refusal in refusals:
             targets.setdefault(refusal, []).append(name)
             refusing.setdefault(refusal.route, set()).add(name)
     for refusal, names in targets.items():
