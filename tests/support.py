@@ -8,14 +8,24 @@ import contextlib
 import fcntl
 import functools
 import io
+import json
 import os
 import py_compile
+import shutil
 import tempfile
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
+from provision.facts.tables_in_use import (
+    COMPILED_NAME,
+    INSTALLED_TABLES,
+    LAZY_NAME,
+    tables_in_use,
+)
 
 NAMES = ("browser", "root", "npm", "index", "cc", "device")
 
@@ -90,3 +100,25 @@ def running(word: str) -> list[str]:
             line = file.read_bytes().decode("utf-8", "replace")
             found += [line] if word in line else []
     return found
+
+
+@contextmanager
+def facts_with_prices(
+    folder: Path, *, without: str = "", cheap: tuple[str, ...] = ()
+) -> Iterator[None]:
+    """Use facts without the price of a machine type, and with machines for a cent in Iowa."""
+    tables = folder / "tables"
+    shutil.copytree(INSTALLED_TABLES / LAZY_NAME, tables / LAZY_NAME)
+    shutil.copy(INSTALLED_TABLES / COMPILED_NAME, tables)
+    path = tables / LAZY_NAME / "prices.json"
+    prices = json.loads(path.read_bytes())
+    prices["rows"] = [
+        *([name, "", 0, "us-central1", 0.01, None, "skypilot"] for name in cheap),
+        *(row for row in prices["rows"] if row[0] not in (without, *cheap)),
+    ]
+    path.write_text(json.dumps(prices), encoding="utf-8")
+    token = tables_in_use.set(tables)
+    try:
+        yield
+    finally:
+        tables_in_use.reset(token)

@@ -39,6 +39,7 @@ from provision.sandbox.serve import serve
 from provision.sandbox.store import Store
 from provision.state_store import LocalStore
 from tests.rig import Bench
+from tests.support import facts_with_prices
 
 pytest.importorskip("google.cloud.notebooks_v2")
 
@@ -199,6 +200,25 @@ def test_a_template_is_made_kept_and_removed(team: Team) -> None:
     assert team.destroy() == ["template"]
     assert team.templates() == {}
     assert team.destroy() == []
+
+
+def test_an_existing_machine_that_fits_stays_with_auto(team: Team, tmp_path: Path) -> None:
+    team.edit("machine_type: e2-standard-8", "machine_type: auto")
+    team.apply()
+    chosen = team.template()["machineSpec"]["machineType"]
+    loaded = team.loaded()
+    with facts_with_prices(tmp_path, cheap=("e2-standard-8",)):
+        plans = plan(loaded, ("team",), team.system(), team.lines.append).target_plans
+    (kept,) = plans.plan.actions
+    assert (kept.operation, kept.effects) == (Operation.KEEP, ())
+    assert f"machine: {chosen}, in us-central1" in kept.notes
+    (note,) = [note for note in kept.notes if note.startswith("cheaper: ")]
+    assert note.startswith("cheaper: e2-standard-8 fits too and costs $0.")
+    assert note.endswith("per hour less; `machine_type: e2-standard-8` changes to it")
+    assert not any("cheaper" in note for note in team.actions()[0].notes)
+    team.edit("gpu: none", "gpu: none\nrequires: {ram: 50GiB}")
+    (action,) = team.actions()
+    assert action.reason == "machine_type of a template cannot be changed in place"
 
 
 CHANGES: list[tuple[str, str, str]] = [

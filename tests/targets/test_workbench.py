@@ -44,6 +44,7 @@ from provision.targets.workbench.choices import MachineChoice, choose_image, cho
 from provision.targets.workbench.diff import ChangeMethod, build_patch, find_changes
 from provision.targets.workbench.request_body import AgentRun, InstanceChoices, build_body
 from provision.targets.workbench.resource_names import build_instance_name, build_resource_names
+from tests.support import facts_with_prices
 from tests.targets.drivers import DRIVERS
 from tests.targets.google import IMAGE, SPEC, FakeCloud, with_keys_of_the_service
 
@@ -496,6 +497,36 @@ class TestPlan:
             UpdateInstance,
             StartInstance,
         ]
+
+    def test_a_machine_that_fits_stays_when_the_facts_know_a_cheaper_one(
+        self, tmp_path: Path
+    ) -> None:
+        world, auto = World(), {"machine_type": "auto"}
+        with facts_with_prices(tmp_path, without="g2-standard-4"):
+            state = made(place(auto), world)
+            assert planned(place(auto), world, state).operation is Operation.KEEP
+        (instance,) = world.google.found.values()
+        assert instance["gceSetup"]["machineType"] == "g2-standard-8"
+        action = planned(place(auto), world, state)
+        assert (action.operation, action.effects) == (Operation.KEEP, ())
+        (note,) = [note for note in action.notes if note.startswith("cheaper: ")]
+        assert re.fullmatch(
+            r"cheaper: g2-standard-4 fits too and costs \$0\.\d\d per hour less; "
+            r"`machine_type: g2-standard-4` changes to it",
+            note,
+        )
+        assert "machine: g2-standard-8 with L4" in action.notes
+        # An update for another reason keeps the machine, a requirement it does not meet does not.
+        changed = planned(place(auto, version="2.12.0"), world, state)
+        assert not any(note.startswith("machine_type: ") for note in changed.notes)
+        larger = planned(place(auto, requires={"ram": "40GiB"}), world, state)
+        assert any(
+            note.startswith("machine_type: g2-standard-8 -> g2-standard-12")
+            for note in larger.notes
+        )
+        named = planned(place({"machine_type": "g2-standard-4"}), world, state)
+        assert named.operation is Operation.CHANGE
+        assert not any("cheaper" in note for note in named.notes)
 
     def test_what_cannot_change_is_made_anew_and_the_loss_is_said(self) -> None:
         world = World()

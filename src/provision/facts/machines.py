@@ -39,6 +39,11 @@ class MachineSelection(NamedTuple):
     machine: MachineType | None = None
     offer: MachineOffer | None = None
 
+    @property
+    def fit(self) -> tuple[MachineType, ...]:
+        """The machine types with enough RAM."""
+        return tuple(machine for machine in self.able if machine.ram_gb >= self.least_gib)
+
 
 def region_of(zone: str) -> str:
     """Return the region of a zone ("us-central1" for "us-central1-a"), or a region itself."""
@@ -142,7 +147,7 @@ def choose_machine_type(
     else:
         able, least = find_cpu_machines(facts), _LEAST_RAM_GIB
     least = least if ram_gib is None else ram_gib
-    fit = tuple(machine for machine in able if machine.ram_gb >= least)
+    fit = MachineSelection(able, least).fit
     if not fit:
         return MachineSelection(able, least)
     best = cheapest_offer(list_offers(fit, card, count), region)

@@ -67,7 +67,7 @@ class ColabEnterpriseTarget(TargetModel):
     region: str
     """Region, such as us-central1."""
     machine_type: str = "auto"
-    """Machine type, or `auto` for the cheapest one that fits."""
+    """Machine type, or `auto`: the existing one while it fits, else the cheapest that fits."""
     isolation: Literal["system", "venv"] = "system"
     """Install on top of the runtime's packages (system), or in a separate environment (venv)."""
     data_disk: DataDisk = DataDisk.model_construct()

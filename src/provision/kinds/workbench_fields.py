@@ -78,7 +78,7 @@ class WorkbenchTarget(TargetModel):
     zones: list[str] = Field(min_length=1)
     """Zones, in the order in which they are tried."""
     machine_type: str = "auto"
-    """Machine type, or `auto` for the cheapest one that fits."""
+    """Machine type, or `auto`: the existing one while it fits, else the cheapest that fits."""
     image: str | None = None
     """Exact name of an image, or its family; `plan` resolves a family and records the image."""
     gpu_driver: bool = True

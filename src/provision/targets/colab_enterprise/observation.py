@@ -79,6 +79,9 @@ def observe_template(context: TargetContext, ledger: Ledger, reader: Reader) -> 
     record = TemplateRecord.find(ledger.state, context.address)
     template = reader.cloud().template(names.resource_name)
     card = find_card(context, facts)
+    is_same = record is not None and record.resource_name == names.resource_name
+    sent = record.body if record is not None and is_same else None
+    existing = {} if template is None else (sent or template).get("machineSpec", {})
     machine = choose_machine(
         context.spec,
         target.machine_type,
@@ -86,11 +89,10 @@ def observe_template(context: TargetContext, ledger: Ledger, reader: Reader) -> 
         facts,
         card,
         reserved=target.reservation is not None,
+        existing=str(existing.get("machineType", "")),
     )
     body = build_template_body(context, names, machine.machine_type, card, facts)
     labels = (template or {}).get("labels", {})
-    is_same = record is not None and record.resource_name == names.resource_name
-    sent = record.body if record is not None and is_same else None
     return TemplateObservation(
         facts,
         names,

@@ -202,6 +202,7 @@ def _notes(context: TargetContext, observed: TemplateObservation) -> Iterator[st
     gpu = "" if context.spec.gpu.is_none else f" with {context.spec.gpu}"
     yield f"machine: {observed.machine_choice.machine_type}{gpu}, in {observed.names.region}"
     yield from _price_notes(context, observed)
+    yield from observed.machine_choice.notes
     yield from note_distant_bucket(observed.bucket, observed.names.region)
     release = observed.body["softwareConfig"]["colabImage"]["releaseName"]
     known = facts.conditions["enterprise Pythons"].value

@@ -19,16 +19,29 @@ from provision.spec import Spec
 
 
 class MachineChoice(NamedTuple):
-    """A machine type with its price in the first zone's region; or a problem."""
+    """A machine type with its price in the first zone's region; or a problem.
+
+    `cheaper` is a machine that costs less than the one that an existing instance keeps.
+    """
 
     machine_type: str
     offer: MachineOffer | None = None
     problem: str = ""
+    cheaper: MachineOffer | None = None
 
     @property
     def price(self) -> str:
         """The price as text, with its date."""
         return "price unknown" if self.offer is None else format_price(self.offer)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The note about a cheaper machine; () if there is none."""
+        if self.cheaper is None or self.offer is None:
+            return ()
+        name, saved = self.cheaper.machine.name, self.offer.dollars - self.cheaper.dollars
+        note = f"cheaper: {name} fits too and costs ${saved:.2f} per hour less"
+        return (f"{note}; `machine_type: {name}` changes to it",)
 
 
 def format_price(offer: MachineOffer) -> str:
@@ -45,8 +58,13 @@ def choose_machine(
     card: Card | None,
     *,
     reserved: bool,
+    existing: str = "",
 ) -> MachineChoice:
-    """Return the named machine type, else ("auto") the cheapest with the GPUs and the memory."""
+    """Return the named machine type, else ("auto") the cheapest with the GPUs and the memory.
+
+    With "auto", `existing` is the machine type that was chosen before. It stays as long as it has
+    the GPUs and the memory: a new price is not a reason to stop an instance.
+    """
     cards = spec.gpu.count if card else 0
     if machine_type != "auto":
         named = facts.machines.get(machine_type)
@@ -57,7 +75,12 @@ def choose_machine(
     if selection.machine is None:
         problem = _no_machine_reason(spec, selection.able, selection.least_gib)
         return MachineChoice("", problem=problem)
-    return MachineChoice(selection.machine.name, selection.offer)
+    kept = next((machine for machine in selection.fit if machine.name == existing), None)
+    if kept is None or kept == selection.machine:
+        return MachineChoice(selection.machine.name, selection.offer)
+    best, offer = selection.offer, cheapest_offer(list_offers((kept,), card, cards), region)
+    is_cheaper = best is not None and offer is not None and best.dollars < offer.dollars
+    return MachineChoice(existing, offer, cheaper=best if is_cheaper else None)
 
 
 def _no_machine_reason(spec: Spec, able: tuple[MachineType, ...], least: float) -> str:

@@ -94,7 +94,8 @@ class WorkbenchDriver(Driver[WorkbenchObservation]):
     ) -> WorkbenchObservation:
         """Return the instance, by its name in every zone of the project."""
         observed = observe_instance(context, without_image_jobs(ledger), reader)
-        note = describe_stored(self, context, ledger.state, observed.image_choice.name)
+        image, machine = observed.image_choice.name, observed.machine_choice.machine_type
+        note = describe_stored(self, context, ledger.state, image, machine)
         return replace(observed, image_note=note)
 
     def refusals(
@@ -296,7 +297,9 @@ class WorkbenchDriver(Driver[WorkbenchObservation]):
     def describe_image_verification(self, context: TargetContext, state: State) -> str:
         """Return the verification on the image that still applies; "" for none."""
         image = find_image_name(context, state)
-        return describe_stored(self, context, state, image)
+        record = InstanceRecord.find(state, context.address)
+        machine = record.machine_type if record is not None else ""
+        return describe_stored(self, context, state, image, machine)
 
     def attach(self, context: TargetContext, journal: Journal) -> ProbeEvidence:
         """Wait for the report of the recorded run."""

@@ -136,10 +136,17 @@ def run_image_job(
     return evidence
 
 
-def describe_stored(driver: AnyDriver, context: TargetContext, state: State, image: str) -> str:
+def describe_stored(
+    driver: AnyDriver, context: TargetContext, state: State, image: str, machine_type: str
+) -> str:
     """Return the stored verification on an image, if it applies to the spec and lock of today.
 
-    `image` is the name of the image of the instance, "" if it is not known.
+    Args:
+        driver: the driver of the target.
+        context: the target.
+        state: has the stored verification.
+        image: the name of the image of the instance, "" if it is not known.
+        machine_type: that of the instance; "" for the one that would be chosen today.
     """
     record = ImageVerificationRecord.find(state, context.address)
     if record is None or record.verdict not in ("verified", "simulated", "failed"):
@@ -152,6 +159,7 @@ def describe_stored(driver: AnyDriver, context: TargetContext, state: State, ima
         facts,
         find_card(context, facts),
         reserved=target.reservation is not None,
+        existing=machine_type,
     )
     if (
         (image and image != record.image)

@@ -158,6 +158,10 @@ def observe_instance(
             facts,
             find_card(context, facts),
             reserved=target.reservation is not None,
+            # In other zones it is replaced, and prices and machines are others.
+            existing=_find_machine_type(record, match.instance)
+            if match.zone in names.zones
+            else "",
         ),
         image_choice=choose_image(target.image, facts, config, image),
         next_nonce=hashlib.sha256(run.encode()).hexdigest()[:32],
@@ -220,6 +224,16 @@ def _find_source_image(
         return None
     project, family = str(image.get("project", "")), split_image_name(name)[0]
     return {"project": project, "name": name, "family": family}
+
+
+def _find_machine_type(record: InstanceRecord | None, instance: Mapping[str, Any] | None) -> str:
+    """Return the machine type that was requested for an instance; "" if there is no instance."""
+    if instance is None:
+        return ""
+    if record is not None and record.body:
+        return record.machine_type
+    body = read_creation_body(instance)
+    return str(body.get("gceSetup", {}).get("machineType", "")).rpartition("/")[2]
 
 
 def prepare_run(context: TargetContext, observed: WorkbenchObservation) -> tuple[AgentRun, bytes]:

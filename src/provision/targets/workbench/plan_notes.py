@@ -115,6 +115,7 @@ def machine_notes(context: TargetContext, observed: WorkbenchObservation) -> Ite
     else:
         yield f"zones, in this order: {zones}"
     yield f"cost: {observed.machine_choice.price}"
+    yield from observed.machine_choice.notes
     if image.family:
         is_newest = is_new and observed.recorded is None
         yield f"image: {image.name}" + (f", the newest in {image.family}" if is_newest else "")

@@ -59,6 +59,12 @@ class InstanceRecord(Record):
         return cls(zone=zones[0] if len(zones) == 1 else "", zones=zones, **values)
 
     @property
+    def machine_type(self) -> str:
+        """The machine type that was requested last; "" if no body was sent."""
+        setup = (self.body or {}).get("gceSetup", {})
+        return str(setup.get("machineType", "")).rpartition("/")[2]
+
+    @property
     def resource_name(self) -> str:
         """The full name of the instance."""
         return f"projects/{self.project}/locations/{self.zone}/instances/{self.instance}"
