@@ -16,6 +16,7 @@ from provision.commands.shared.lock_file import (
     read_lock_text,
 )
 from provision.commands.shared.package_origins import list_changed_origins, read_origins
+from provision.commands.shared.sandbox_lock import describe_other_versions, read_declared_lock
 from provision.diagnostics import Diagnostic, Severity
 from provision.effects.local import WriteFile
 from provision.effects.system import ProgressCallback, Reader, System
@@ -129,34 +130,57 @@ def ensure_lock(
     if upgrade is not True:
         existing = _read_existing(loaded, system, repair=repair)
     old, changes = existing.lock, existing.changes
+    declared = read_declared_lock(loaded, system)
+    others = describe_other_versions(loaded, old, declared) if old is not None else ""
     names: frozenset[str] = frozenset()
     if isinstance(upgrade, frozenset):
         names = canonical_upgrade_names(upgrade, loaded, old)
-    if old is not None and not changes and not names:
+    if old is not None and not changes and not names and not others:
         warnings = _check_lock_rules(loaded, old)
         return LockResult(old, loaded.lock_path, False, "the lock is up to date", warnings)
-    reason = "upgrade requested" if upgrade is True else _lock_reason(names, existing)
+    reason = "upgrade requested" if upgrade is True else _lock_reason(names, existing, others)
     if frozen:
-        problem = f"{loaded.lock_path} is out of date: {reason}"
-        if old is None:
-            problem = f"there is no {loaded.lock_path}"
-        raise LockError(problem, hint=f"run `{loaded.command('lock')}` and commit the lock")
+        raise _frozen_lock_error(loaded, old, reason)
     progress(f"locking: {reason}")
-    keep = remove_packages(old, names, loaded) if old is not None else None
-    try:
-        code = lock_code(loaded, None if CODE in names else keep, system, progress)
-        origins = read_origins(loaded, keep, system, progress)
-        lock = resolve_spec(loaded.spec, loaded.facts, system, progress, keep=keep, origins=origins)
-    except LockError as error:
-        raise _with_hints(loaded, error, system, progress) from error
-    if code is not None:
-        lock = with_digest(replace(lock, code=code))
+    keep = declared
+    if keep is None and old is not None:
+        keep = remove_packages(old, names, loaded)
+    lock = _resolve(loaded, keep, system, progress, keeps_code=CODE not in names)
     summary = None
     if existing.salvaged is not None:
         summary = summarize_repair(existing.salvaged, lock)
     warnings = _check_lock_rules(loaded, lock)
     lock = _with_text_digest(loaded, lock)
+    if others := describe_other_versions(loaded, lock, declared):
+        progress(f"SANDBOX: {others}: the sandbox could not resolve these versions")
+    if declared is not None and old is not None and dumps(lock) == dumps(old):
+        return LockResult(lock, loaded.lock_path, False, "the lock is up to date", warnings)
     return LockResult(lock, loaded.lock_path, True, reason, warnings, summary)
+
+
+def _resolve(
+    loaded: LoadedSpec,
+    keep: Lock | None,
+    system: System,
+    progress: ProgressCallback,
+    *,
+    keeps_code: bool,
+) -> Lock:
+    """Return a new lock, with the versions of `keep` that still fit, and its commit of `code`."""
+    try:
+        code = lock_code(loaded, keep if keeps_code else None, system, progress)
+        origins = read_origins(loaded, keep, system, progress)
+        lock = resolve_spec(loaded.spec, loaded.facts, system, progress, keep=keep, origins=origins)
+    except LockError as error:
+        raise _with_hints(loaded, error, system, progress) from error
+    return lock if code is None else with_digest(replace(lock, code=code))
+
+
+def _frozen_lock_error(loaded: LoadedSpec, old: Lock | None, reason: str) -> LockError:
+    problem = f"{loaded.lock_path} is out of date: {reason}"
+    if old is None:
+        problem = f"there is no {loaded.lock_path}"
+    return LockError(problem, hint=f"run `{loaded.command('lock')}` and commit the lock")
 
 
 class _ExistingLock(NamedTuple):
@@ -206,10 +230,11 @@ def write_lock(locked: LockResult, system: System, progress: ProgressCallback) -
     system.perform(WriteFile(locked.path, dumps(locked.lock)), progress)
 
 
-def _lock_reason(names: frozenset[str], existing: _ExistingLock) -> str:
+def _lock_reason(names: frozenset[str], existing: _ExistingLock, others: str) -> str:
     if existing.lock is None:
         return "there is no lock yet"
-    reasons = [f"upgrade requested: {', '.join(sorted(names))}"] if names else []
+    reasons = [others] if others else []
+    reasons += [f"upgrade requested: {', '.join(sorted(names))}"] if names else []
     if existing.changes:
         label = "the spec changed: " if existing.salvaged is None else ""
         reasons.append(label + "; ".join(existing.changes))
