@@ -130,6 +130,24 @@ def test_what_was_never_seen_is_not_yet_proven() -> None:
     assert "not observed on b" in shown
 
 
+def test_a_single_target_is_equal_to_nothing() -> None:
+    outcome = evaluate_parity([side("a", recorded("quickstart"))])
+    assert (outcome.result, outcome.exit_code) == (StatementResult.UNPROVEN, 3)
+    shown = " ".join(view.render_text(outcome, False, 100).split())
+    assert shown.startswith("a: nothing to compare, because there is no other target")
+    assert "as locked Python: 3.11; observed: 3.11.7 on a" in shown
+    assert "to compare add another target to `targets` of the spec, or compare two files" in shown
+    page = view.render_markdown(outcome)
+    for text in (shown, page, json.dumps(view.to_json(outcome)["sentence"])):
+        assert "proven" not in text.replace("unproven", "")
+    assert "provision parity laptop.json colab.json" in page
+    never = evaluate_parity([side("a", None)])
+    assert "to prove     provision apply x --target a" in view.render_text(never, False, 100)
+    # What differs from the lock is a difference, also without another target.
+    failed = evaluate_parity([side("a", recorded("accelerate-too-old"))])
+    assert (failed.result, failed.exit_code) == (StatementResult.DIFFERS, 1)
+
+
 @pytest.mark.parametrize(
     "name", ["accelerate-too-old", "numpy-abi", "small-shm", "shadowed-package"]
 )

@@ -124,7 +124,8 @@ def test_its_report_comes_home_and_changes_no_verdict(carry: Carry) -> None:
     status = carry.bench.run("status", "spec.yaml")
     assert "verified at" not in status.stdout
     parity = carry.bench.run("parity", "spec.yaml")
-    assert parity.returncode == 0, parity.stdout
+    assert parity.returncode == 3, parity.stdout
+    assert "nothing to compare" in parity.stdout
     assert "from an exported probe" in parity.stdout
 
 

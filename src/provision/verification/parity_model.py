@@ -99,9 +99,19 @@ class Parity:
     has_lock: bool = True
 
     @property
+    def is_alone(self) -> bool:
+        """True for a single target, which is compared with the lock only."""
+        return len(self.targets) == 1
+
+    @property
     def result(self) -> StatementResult:
-        """The weightiest result: `differs`, then `unproven`, else `equal`."""
+        """The weightiest result: `differs`, then `unproven`, else `equal`.
+
+        A single target is equal to nothing: without a difference it is `unproven`.
+        """
         results = {statement.result for statement in self.statements}
+        if self.is_alone:
+            results.add(StatementResult.UNPROVEN)
         for result in (StatementResult.DIFFERS, StatementResult.UNPROVEN):
             if result in results:
                 return result

@@ -24,6 +24,10 @@ _SENTENCES = {
     False: ("nothing that matters differs", "they differ", "not observed on both"),
 }
 """Words for the results equal, differs and unproven: with a lock, and of two documents."""
+_ANOTHER = (
+    "add another target to `targets` of the spec, or compare two files, as in: provision parity "
+    "laptop.json colab.json"
+)
 _RESULT_LABELS = {
     StatementResult.EQUAL: ("equal", Style.GOOD),
     StatementResult.DIFFERS_AS_DECLARED: ("as declared", Style.GOOD),
@@ -73,6 +77,8 @@ def summarize_parity(parity: Parity) -> str:
     suffix = f" (simulated: {simulated})" if simulated else ""
     if parity.result is StatementResult.EQUAL:
         return f"{names}: {proven}{suffix}"
+    if parity.is_alone and parity.result is StatementResult.UNPROVEN:
+        return f"{names}: nothing to compare, because there is no other target{suffix}"
     subjects = [
         statement.subject for statement in parity.statements if statement.result is parity.result
     ]
@@ -88,7 +94,7 @@ def _lines(parity: Parity, styler: Styler, width: int) -> Iterator[str]:
         yield from _field(target.target, _describe_standing(target), width, styler)
     yield ""
     for statement in parity.statements:
-        label, style = _RESULT_LABELS[statement.result]
+        label, style = _label(parity, statement.result)
         text = _describe_statement(statement, "on all targets" if parity.has_lock else "on both")
         yield from _field(label, text, width, styler, style)
     for difference in parity.undeclared[:_MAX_UNDECLARED]:
@@ -97,10 +103,18 @@ def _lines(parity: Parity, styler: Styler, width: int) -> Iterator[str]:
     if hidden > 0:
         yield f"{'':<{_LABEL_WIDTH}}(+{hidden} more: --output-format json)"
     commands = [target.prove for target in parity.targets if target.prove]
-    if commands:
+    if commands or parity.is_alone:
         yield ""
     for command in commands:  # never broken into lines
         yield from _field("to prove", command, max(width, len(command) + _LABEL_WIDTH), styler)
+    if parity.is_alone:
+        yield from _field("to compare", _ANOTHER, width, styler)
+
+
+def _label(parity: Parity, result: StatementResult) -> tuple[str, Style]:
+    """Return the label of a statement: a single target is as locked, not equal to another."""
+    label, style = _RESULT_LABELS[result]
+    return ("as locked" if parity.is_alone and result is StatementResult.EQUAL else label), style
 
 
 def _undeclared_label(parity: Parity) -> str:
@@ -157,11 +171,13 @@ def _markdown_lines(parity: Parity) -> Iterator[str]:
         seen = "; ".join(f"{target}: {value}" for target, value in statement.observed.items())
         yield table_row(
             statement.subject,
-            _RESULT_LABELS[statement.result][0],
+            _label(parity, statement.result)[0],
             statement.declared,
             seen,
             statement.why,
         )
+    if parity.is_alone:
+        yield f"\nto compare: {_ANOTHER}"
     for difference in parity.undeclared:
         yield f"\n{_undeclared_label(parity)}: {escape_markdown(difference)}"
 
