@@ -240,6 +240,7 @@ def test_findings_of_a_notebook_name_the_cell_and_its_line(folder: Path) -> None
     assert any(line.startswith("train.ipynb:cell 3:2:") and " NTB" in line for line in lines)
     # The rules about specs and those about cells report the replaced torch: once is enough.
     assert sum(" NTB010 " in line or " IMG031 " in line for line in lines) == 1
+    assert not any(" NTB017 " in line for line in lines), "PYT001 reports it"
 
 
 def test_the_python_that_saved_a_notebook_is_not_required(folder: Path) -> None:

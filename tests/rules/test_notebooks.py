@@ -81,6 +81,34 @@ def test_the_saved_runtime_decides(facts: Facts, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("runtime", "requirement", "python"),
+    [
+        ("2025.07", "torch==2.0.1", ""),  # Python 3.11
+        ("2026.07", "torch==2.0.1", "Python 3.12 of Colab runtime 2026.07"),
+        ("2026.07", "'torch>=1.13,<2.2'", "Python 3.12 of Colab runtime 2026.07"),
+        ("2026.07", "'torch>=1.13'", ""),
+        ("2026.07", "torch==99.0", ""),
+        ("2026.07", "torch==2.4.1", ""),
+        ("", "torch==2.4.1", "Python 3.13 of the newest Colab runtime"),
+    ],
+)
+def test_the_python_of_the_saved_runtime_has_to_have_a_wheel_of_torch(
+    facts: Facts, tmp_path: Path, runtime: str, requirement: str, python: str
+) -> None:
+    document = json.loads(to_notebook(f"%pip install {requirement}\n", "T4"))
+    if runtime:
+        document["metadata"]["colab"]["runtimeAttributes"] = {"runtime_version": runtime}
+    judged = judge_notebook(json.dumps(document), facts, tmp_path)
+    assert ("NTB017" in judged.ids) == bool(python)
+    if python:
+        finding = judged.one("NTB017")
+        assert finding.severity is Severity.ERROR
+        assert f"has no wheel for {python}; torch 2." in finding.message
+        assert "install torch 2." in finding.help
+        assert "remove torch from the command" in finding.help
+
+
+@pytest.mark.parametrize(
     ("written", "fixed", "applicability"),
     [
         ("transformers", "transformers==5.0.0", Applicability.SAFE),

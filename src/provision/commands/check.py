@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 _SPEC_NAME = Path("provision.yaml")
 _REPEATED = {"NTB004": "IMG029", "NTB010": "IMG031"}
 """Rules about the cells of a notebook, and the rules about specs that report the same."""
+_REPEATING = {"NTB017": "PYT001"}
+"""The same, where the finding about the spec is shown."""
 ABOUT_SPECS = ("SPC", "PYT002", "GPU010", "GCP022", "PKG026")
 """Rules about what provision does with a spec: it refuses a field, builds a package without
 isolation, or cannot verify the Python or the GPU.
@@ -177,6 +179,8 @@ class _PlaceChecker(NamedTuple):
             for notebook in self.notebooks
             for finding in _check_notebook(notebook.notebook, self.facts, spec)
         ]
+        shown = {(finding.id, finding.where) for finding in original}
+        in_cells = [one for one in in_cells if (_REPEATING.get(one.id), one.where) not in shown]
         repeated = {(_REPEATED.get(finding.id), finding.where) for finding in in_cells}
         original = [one for one in original if (one.id, one.where) not in repeated] + in_cells
         return CheckedPlace(place, python, tuple(_at_place(one, name) for one in original))

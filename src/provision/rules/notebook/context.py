@@ -33,6 +33,8 @@ class NotebookPlace(NamedTuple):
     Attributes:
         name: the name in messages, such as "target l4" or "Colab runtime 2026.07".
         is_colab: True if it has the module google.colab and the folder /content.
+        python: its Python, such as "3.12".
+        platforms: its platforms, such as "linux-x86_64".
         card: the card; None without one, or if the facts do not have it.
         packages: canonical names with versions of the packages that are there before the notebook
             runs; None if they are not known.
@@ -41,6 +43,8 @@ class NotebookPlace(NamedTuple):
 
     name: str
     is_colab: bool
+    python: str
+    platforms: tuple[str, ...]
     card: Card | None = None
     packages: Mapping[str, str] | None = None
     is_runtime: bool = False
@@ -99,6 +103,7 @@ class NotebookContext:
         return cell, span.start.offset
 
     def _place_of(self, target: TargetFacts) -> NotebookPlace:
+        assert self.spec is not None  # noqa: S101 - only a spec has targets
         preinstalled = target.kind.preinstalled(target)
         locked = self.locked.get(target.name)
         packages = None
@@ -107,6 +112,8 @@ class NotebookContext:
         return NotebookPlace(
             f"target `{target.name}`",
             target.kind.name in _COLAB_KINDS,
+            self.spec.python,
+            target.platforms,
             target.card,
             packages,
             is_runtime=preinstalled is not None,
@@ -124,4 +131,5 @@ class NotebookContext:
         label = "the newest Colab runtime"
         if runtime.runtime != "latest":
             label = f"Colab runtime {runtime.runtime}"
-        return NotebookPlace(label, True, card, packages, is_runtime=True)
+        python, platforms = runtime.minor, ("linux-x86_64",)
+        return NotebookPlace(label, True, python, platforms, card, packages, is_runtime=True)

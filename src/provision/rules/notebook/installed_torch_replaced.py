@@ -65,7 +65,7 @@ RULE = Rule(
     ),
     check=_check,
     bad=(
-        notebook_example("%pip install «torch==2.0.1+cu118»\n", colab="T4"),
+        notebook_example("%pip install «torch==2.0.1+cu118»\n", colab="T4", other_ids=("NTB017",)),
         notebook_example("%pip install «torch==2.5.0»\n", spec=LOCAL_SPEC, locked=LOCKED),
         notebook_example("%pip install -U «torch»\n", colab="T4", other_ids=("NTB001",)),
     ),
