@@ -336,17 +336,19 @@ class Spec(StrictModel):
         A target that replaces the spec's card by none leaves out what is required of a card.
         """
         own = self.targets[target]
-        requires = self.requires.model_dump(exclude_none=True)
-        if own.gpu is not None and own.gpu.type in ("none", "mps"):
-            for field in CARD_REQUIREMENTS:
-                requires.pop(field, None)
-        if own.requires is not None:
-            requires |= own.requires.model_dump(exclude_none=True)
         changes: dict[str, Any] = {
             "paths": {**self.paths, **own.paths},
-            "requires": MachineRequirements(**requires),
             "targets": {target: own},
         }
+        has_no_card = own.gpu is not None and own.gpu.type in ("none", "mps")
+        if has_no_card or own.requires is not None:
+            requires = self.requires.model_dump(exclude_none=True)
+            if has_no_card:
+                for field in CARD_REQUIREMENTS:
+                    requires.pop(field, None)
+            if own.requires is not None:
+                requires |= own.requires.model_dump(exclude_none=True)
+            changes["requires"] = MachineRequirements(**requires)
         for field in ("gpu", "cuda"):
             value = getattr(own, field)
             if value is not None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from provision.commands.lint_files import InputFile, find_files
 from provision.commands.lint_options import DEFAULT_OPTIONS, LintOptions
+from provision.commands.shared.configuration_file import find_configuration
 from provision.commands.shared.facts_selection import select_facts
 from provision.commands.shared.foreign_files import (
     NotASpec,
@@ -27,6 +28,7 @@ from provision.spelling import format_command, pluralize
 if TYPE_CHECKING:  # checking specs needs neither effects nor the readers of notebooks
     from provision.commands.lint_comparison import FixedFinding, RevisionComparison
     from provision.commands.lint_notebook import CheckedNotebook
+    from provision.commands.shared.configuration import Configuration
     from provision.effects.system import ProgressCallback, System
     from provision.facts import Facts
     from provision.target_changes import ChangedTarget
@@ -35,6 +37,14 @@ _RANKS = list(Severity)
 _ROUNDS = 5
 _MAX_NOTES = 10
 """Files that are skipped with a note each; the others are counted. Our choice."""
+
+
+class _Project(NamedTuple):
+    """The facts and the configuration for all files of a folder."""
+
+    folder: Path
+    facts: Facts
+    configuration: Configuration
 
 
 class LintResult(NamedTuple):
@@ -163,7 +173,7 @@ class _SpecLinter:
         self.skipped = 0
         self.fixed: list[FixedFinding] = []
         self.targets: list[ChangedTarget] = []
-        self._facts: tuple[Path | None, Facts | None] = (None, None)
+        self._project: _Project | None = None
 
     def lint(self, files: tuple[InputFile, ...]) -> LintResult:
         """Check every file, and return the findings, the changes and the failures."""
@@ -226,12 +236,13 @@ class _SpecLinter:
         return ()
 
     def _check_file(self, path: Path) -> tuple[CheckedDocument, ...]:
-        folder, facts = self._facts
-        if facts is None or path.parent != folder:  # the configuration is that of the folder
+        if self._project is None or self._project.folder != path.parent:
             base = None if self.comparison is None else self.comparison.base_reader
             facts = select_facts(path, self.system, base)
-            self._facts = (path.parent, facts)
-        return check_file(path, self.system, facts, self.options.overrides)
+            configuration = find_configuration(path, self.system)
+            self._project = _Project(path.parent, facts, configuration)
+        _, facts, configuration = self._project
+        return check_file(path, self.system, facts, self.options.overrides, configuration)
 
     def _check_spec(self, path: Path) -> tuple[CheckedDocument, ...]:
         """Return the documents of a file.

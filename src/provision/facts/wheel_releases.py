@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from provision.facts.evidence import Evidence
 from provision.facts.fact_tables import FactTables
 from provision.facts.schema_sources import WheelReleases
+from provision.facts.versions import parse_specifiers
 
 
 class BroughtPackage(NamedTuple):
@@ -32,7 +32,7 @@ def releases_without_wheel(facts: FactTables, name: str, specifiers: str) -> Whe
     row = facts.wheel_releases.get(name)
     if row is None:
         return None
-    admits = SpecifierSet(specifiers)
+    admits = parse_specifiers(specifiers)
     if any(admits.filter(row.wheels)) or not any(admits.filter(row.sources)):
         return None
     return row
@@ -43,7 +43,7 @@ def brought_without_wheel(
 ) -> Iterator[BroughtPackage]:
     """Yield the packages without a wheel that a package is known to bring."""
     rows = facts.brought_sources.get(name, ())
-    admits = SpecifierSet(specifiers)
+    admits = parse_specifiers(specifiers)
     for brought in dict.fromkeys(row.brings for row in rows):
         bringing = {
             release: row for row in rows if row.brings == brought for release in row.releases

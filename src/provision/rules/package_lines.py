@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from packaging.specifiers import SpecifierSet
 
 from provision.diagnostics import Replace, Route, RouteLocation
+from provision.facts.versions import parse_specifiers
 from provision.rules.edits import yaml_scalar
 from provision.rules.rule import LintContext
 from provision.spec import Package, canonical_name
@@ -73,7 +74,7 @@ def without_local(version: str) -> str:
 def version_specifiers(package: Package) -> SpecifierSet | None:
     """Return the specifiers of a package without local tags; None if they are too long."""
     if len(package.version) <= MAX_SPECIFIER_LENGTH:
-        return SpecifierSet(without_local(package.version))
+        return parse_specifiers(without_local(package.version))
     return None
 
 

@@ -123,6 +123,7 @@ def possible_releases(facts: Facts, name: str, specifiers: str) -> PossibleRelea
     return PossibleReleases(tuple(table[index] for index in indexes), is_complete, has_unread)
 
 
+@lru_cache(maxsize=4096)
 def is_certainly_within(specifiers: str, first: str, last: str) -> bool:
     """Return whether specifiers admit only versions from `first` to `last` ("" for no limit)."""
     admits = parse_specifiers(specifiers)

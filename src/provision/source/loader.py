@@ -106,8 +106,9 @@ def refuse_link(path: Path, root: Path, reader: Reader) -> None:
     Raises:
         SourceError: the link may not be followed.
     """
-    real = _resolved(path)
-    if real == _resolved(path.parent) / path.name and real.is_relative_to(root):
+    inside = _resolved(path.parent) / path.name
+    real = _resolved(path) if inside.is_symlink() else inside
+    if real == inside and real.is_relative_to(root):
         return
     if not real.is_relative_to(root) and (
         _is_project_root(root, reader) or real.suffix not in {".yaml", ".yml"}

@@ -181,16 +181,27 @@ def check_spec_name(path: Path, reader: Reader) -> None:
 
 
 def check_file(
-    path: Path, reader: Reader, facts: Facts, overrides: Overrides = NO_OVERRIDES
+    path: Path,
+    reader: Reader,
+    facts: Facts,
+    overrides: Overrides = NO_OVERRIDES,
+    configuration: Configuration | None = None,
 ) -> tuple[CheckedDocument, ...]:
     """Return every document of a file with its findings.
+
+    Args:
+        path: the file.
+        reader: reads it.
+        facts: the tables for the rules.
+        overrides: change the configuration.
+        configuration: that of the file's folder; None to read it.
 
     Raises:
         SourceError: the file cannot be read.
         UsageError: the configuration of its project is not valid.
     """
     documents = source.read_spec_file(path, reader)
-    configuration = overrides.apply(find_configuration(path, reader))
+    configuration = overrides.apply(configuration or find_configuration(path, reader))
     return tuple(_check_document(document, facts, configuration, reader) for document in documents)
 
 

@@ -45,7 +45,7 @@ def _check(context: LintContext) -> Findings:
     if require_version(context.spec.python) < require_version(OLDEST_PYTHON):
         return
     for name, floor in context.facts.numpy_floors.items():
-        package = requested_package(context, name)
+        package = requested_package(context, name) if name in context.package_names else None
         if package is None or package.may_be(floor.first):
             continue
         if context.resolved is None and _is_known_to_conflict(context, package):
