@@ -283,8 +283,7 @@ def test_conda_pyproject_and_freeze(folder: Path) -> None:
     )
     found = findings(folder, "environment.yml", *THREE)
     assert found["IMG020", 3] == ["colab-t4"]
-    # As a warning on Colab, which has accelerate.
-    assert found["PKG001", 5] == ["workbench-l4", "this", "colab-t4"]
+    assert found["PKG001", 5] == ["colab-t4", "workbench-l4", "this"]
     write(
         folder,
         '[project]\nname = "x"\nversion = "1"\nrequires-python = ">=3.10,<3.13"\n'
@@ -435,7 +434,7 @@ def test_the_other_files_are_checked_if_one_cannot_be_read(folder: Path) -> None
     write(folder, "transformers==4.29.2\n")
     done = check(folder, "requirements.txt", "missing.txt", "--on", "this")
     assert done.returncode == 2
-    assert "error[PKG001]" in done.stdout
+    assert "warning[PKG001]" in done.stdout
     assert "cannot read missing.txt" in done.stderr
 
 
@@ -686,3 +685,20 @@ def test_nothing_to_report_is_no_line(folder: Path) -> None:
     write(folder, "numpy==2.3.1\n")
     done = check(folder, "requirements.txt", "--on", "this", "--output-format", "concise")
     assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_what_trainer_needs_is_an_error_only_if_a_cell_uses_it(folder: Path) -> None:
+    def severities(*names: str) -> dict[str, str]:
+        done = check(folder, *names, "--on", "workbench-l4", "--output-format", "json")
+        return {one["id"]: one["severity"] for one in json.loads(done.stdout)["diagnostics"]}
+
+    trackers = "torch==2.6.0\ntransformers==4.50.0\nwandb\n"
+    with_tensorflow = "torch==2.6.0\ntransformers==4.50.0\ntensorflow==2.17.0\naccelerate\n"
+    cell = "from transformers import TrainingArguments\nTrainingArguments(output_dir='o')\n"
+    write(folder, to_notebook(cell), "train.ipynb")
+    for text, rule in ((trackers, "PKG001"), (with_tensorflow, "PKG028")):
+        write(folder, text)
+        found = severities("requirements.txt")
+        assert found[rule] == "warning"
+        assert "PKG022" not in found
+        assert severities("requirements.txt", "train.ipynb")[rule] == "error"

@@ -23,7 +23,6 @@ NOT_FROM_FILES = {
     "CUD001": "the tag of a build becomes `cuda`",
     "PKG007": "the names of indexes are chosen, and each has its URL",
     "PKG014": "pip builds packages without being asked",
-    "PKG022": "files have no `training`",
     "SEC002": "files do not name their indexes",
     "TRN009": "files have no `training`",
 }

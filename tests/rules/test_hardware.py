@@ -395,7 +395,11 @@ def test_platforms_are_those_of_local_targets(ask: Ask) -> None:
             "{name: flash-attn, build: true}",
             [],
         ),  # another minor version of the same major is only noted by torch
-        ("13.0", "{name: flash-attn, build: true}", ["CUD013"]),
+        ("13.0", "{name: mamba-ssm, build: true}", ["CUD013"]),
+        # A prebuilt wheel of flash-attn fits torch 2.8.0. pesq and jieba are built without nvcc.
+        ("13.0", "{name: flash-attn, version: ==2.8.3, build: true}", []),
+        ("13.0", "{name: pesq, build: true}", ["CUD012"]),
+        ("13.0", "{name: jieba, build: true}", ["CUD012"]),
         ("13.0", "numpy", ["CUD012"]),
         ("12.7", "{name: flash-attn, build: true}", ["CUD016"]),
         ("99.0", "{name: our-kernels, build: true}", ["CUD013", "CUD016"]),
@@ -415,7 +419,7 @@ def test_what_is_not_known_to_use_torch_is_a_warning(ask: Ask) -> None:
         "[torch==2.8.0, {name: our-kernels, build: true}]\n"
     )
     assert ask(text).one("CUD013").severity is Severity.WARNING
-    assert ask(text.replace("our-kernels", "flash-attn")).one("CUD013").severity is Severity.ERROR
+    assert ask(text.replace("our-kernels", "mamba-ssm")).one("CUD013").severity is Severity.ERROR
 
 
 @pytest.mark.parametrize(

@@ -45,9 +45,13 @@ _REPEATED = {"NTB004": "IMG029", "NTB010": "IMG031"}
 """Rules about the cells of a notebook, and the rules about specs that report the same."""
 _REPEATING = {"NTB017": "PYT001"}
 """The same, where the finding about the spec is shown."""
-ABOUT_SPECS = ("SPC", "PYT002", "GPU010", "GCP022", "PKG026")
+ABOUT_SPECS = ("SPC", "PYT002", "GPU010", "GCP022", "PKG022", "PKG026")
 """Rules about what provision does with a spec: it refuses a field, builds a package without
-isolation, or cannot verify the Python or the GPU.
+isolation, passes no key to a tracker, or cannot verify the Python or the GPU.
+"""
+_OF_TRAINER = frozenset({"PKG001", "PKG028"})
+"""Rules about Trainer. A spec with transformers trains with it unless `training` names another
+framework; other files do not say what uses transformers.
 """
 _NO_BUILD = "CUD002"
 """The rule about builds of torch at places with a GPU; IMP004 reports the same at every place."""
@@ -162,7 +166,9 @@ class _PlaceChecker(NamedTuple):
         findings = [*document.diagnostics, *problems]
         if spec is not None:
             found = run_rules(LintContext(spec, document, self.facts))
-            findings += (one for one in found if not one.id.startswith(ABOUT_SPECS))
+            findings += map(
+                self._cap_severity, (one for one in found if not one.id.startswith(ABOUT_SPECS))
+            )
         origins = OriginLookup(project, written)
         original = [one for one in map(origins.to_original, findings) if one is not None]
         if spec is None and not original:
@@ -184,6 +190,14 @@ class _PlaceChecker(NamedTuple):
         repeated = {(_REPEATED.get(finding.id), finding.where) for finding in in_cells}
         original = [one for one in original if (one.id, one.where) not in repeated] + in_cells
         return CheckedPlace(place, python, tuple(_at_place(one, name) for one in original))
+
+    def _cap_severity(self, finding: Diagnostic) -> Diagnostic:
+        """Return a finding about Trainer as a warning if nothing shows that Trainer is used."""
+        if finding.id not in _OF_TRAINER or finding.severity is not Severity.ERROR:
+            return finding
+        if _uses_trainer(self.notebooks, self.facts):
+            return finding
+        return finding._replace(severity=Severity.WARNING)
 
     def _built_by_pip(self) -> frozenset[str]:
         """Return the packages that pip builds, or builds packages for, without being asked."""
@@ -251,6 +265,20 @@ def _check_notebook(
     from provision.rules.notebook.context import NotebookContext
 
     return run_rules_on_notebook(NotebookContext(notebook, facts, spec))
+
+
+def _uses_trainer(notebooks: Iterable[NotebookSource], facts: Facts) -> bool:
+    """Return whether a cell of a notebook creates the arguments of a Trainer."""
+    if not notebooks:
+        return False
+    from provision.rules.notebook.context import NotebookContext
+    from provision.rules.notebook.trainer_classes import is_trainer_class
+
+    return any(
+        is_trainer_class(call, facts)
+        for notebook in notebooks
+        for call in NotebookContext(notebook.notebook, facts).code.calls
+    )
 
 
 def _default_places(

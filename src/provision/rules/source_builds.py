@@ -24,11 +24,18 @@ class Nvcc(NamedTuple):
 
 
 def source_built_packages(context: LintContext) -> list[tuple[Route, Package]]:
-    """Return the packages that may be built, or that compile parts when used (deepspeed)."""
+    """Return the packages that may be compiled, or that compile parts when used (deepspeed).
+
+    Packages that are in the facts about releases without a wheel are left out, also with
+    `build: true`: hardly any of them is compiled with nvcc.
+    """
+    facts = context.facts
+    known = facts.wheel_releases.keys() | facts.brought_sources.keys()
     return [
         (route, package)
         for route, package in package_lines(context)
-        if package.is_from_index and (package.is_built or package.key in context.facts.source_only)
+        if package.is_from_index
+        and (package.key in facts.source_only or (package.is_built and package.key not in known))
     ]
 
 

@@ -9,7 +9,8 @@ image) with the CUDA version of the wheels.
 
 `torch.utils.cpp_extension` compares both before it compiles: a different major version fails with
 "The detected CUDA version (12.8) mismatches the version that was used to compile PyTorch (13.0)". A
-different minor version of the same major only gives a note, and works.
+different minor version of the same major only gives a note, and works. flash-attn downloads a
+prebuilt wheel if one fits torch and Python, and then compiles nothing.
 
 ## How to fix
 
@@ -19,6 +20,8 @@ Use a toolkit with the same major version, ideally also the same minor version.
 from __future__ import annotations
 
 from provision.diagnostics import Severity
+from provision.rules.flash_attention import find_flash_attention_build
+from provision.rules.package_requirements import requested_package
 from provision.rules.rule import (
     Findings,
     LintContext,
@@ -36,11 +39,17 @@ from provision.rules.source_builds import (
     torch_extensions,
     wheel_cuda_at,
 )
+from provision.spec import Package
 
 
 def _check(context: LintContext) -> Findings:
-    against_torch = torch_extensions(context)
-    packages = against_torch or source_built_packages(context)
+    built = [
+        (route, package)
+        for route, package in source_built_packages(context)
+        if not _is_downloaded(context, package)
+    ]
+    against_torch = [line for line in torch_extensions(context) if line in built]
+    packages = against_torch or built
     reported = set()
     for target in context.targets if packages else ():
         cuda = wheel_cuda_at(context, target)
@@ -78,6 +87,13 @@ def _check(context: LintContext) -> Findings:
             related=related,
             fix=fix,
         )
+
+
+def _is_downloaded(context: LintContext, package: Package) -> bool:
+    """Return whether the build of flash-attn downloads a wheel, so that nothing is compiled."""
+    requested = requested_package(context, package.key) if package.key == "flash-attn" else None
+    build = find_flash_attention_build(context, requested) if requested else None
+    return build is not None and not build.reason
 
 
 RULE = Rule(

@@ -26,12 +26,11 @@ from provision.rules.source_builds import source_built_packages
 def _check(context: LintContext) -> Findings:
     if context.spec.cuda_toolkit is not None and not source_built_packages(context):
         yield RULE.diagnostic(
-            f"`cuda_toolkit: {context.spec.cuda_toolkit}` is set, but no package is built from "
-            "source",
+            f"`cuda_toolkit: {context.spec.cuda_toolkit}` is set, but no package is compiled",
             ("cuda_toolkit",),
             at=RoutePart.KEY,
             why="Wheels include the CUDA libraries they need, so nvcc would not be used.",
-            help="remove `cuda_toolkit`, or list the package to be built from source as "
+            help="remove `cuda_toolkit`, or list the package to be compiled as "
             "`{name: ..., build: true}`",
         )
 

@@ -7,11 +7,12 @@ different environment markers may repeat a name.
 
 ## Why
 
-Only one version can be installed. Two lines are either redundant or contradict each other.
+A package has one line, because only one version of it can be installed. Two lines are either
+redundant or contradict each other.
 
 ## How to fix
 
-Merge the lines: `torch>=2.10,<2.14` has both bounds.
+Merge the lines: `torch>=2.10,<2.14` has both bounds, `imageio[ffmpeg,pyav]` both extras.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ def _check(context: LintContext) -> Findings:
         yield RULE.diagnostic(
             f"{package.key} is listed twice: {other} and {package.requirement}",
             route,
-            why="Only one version can be installed.",
-            help="merge the lines into one line with all version bounds",
+            why="A package has one line, because only one version of it can be installed.",
+            help="merge the lines into one line with all version bounds and extras",
             related=related_at(where, "first listed here"),
         )
 

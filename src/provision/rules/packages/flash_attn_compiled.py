@@ -18,18 +18,9 @@ Use a torch and a Python that have a wheel, or remove flash-attn: torch's own
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from provision.diagnostics import Severity
-from provision.facts import cuda_of
-from provision.facts.schema_packages import FlashAttentionWheels
-from provision.facts.versions import (
-    next_version,
-    parse_specifiers,
-    require_version,
-)
-from provision.kinds.base import GpuSettings
-from provision.rules.admitted_releases import torch_releases
+from provision.facts.versions import next_version
+from provision.rules.flash_attention import find_flash_attention_build
 from provision.rules.package_requirements import requested_package
 from provision.rules.rule import (
     Example,
@@ -41,35 +32,24 @@ from provision.rules.rule import (
     examples,
     related_at,
 )
-from provision.rules.source_builds import major_version
 
 
 def _check(context: LintContext) -> Findings:
     package = requested_package(context, "flash-attn")
     if package is None or package.package is None or not package.package.build:
         return
-    devices = [device for device in context.devices if device.is_nvidia]
-    releases = torch_releases(context)
-    admits = parse_specifiers(package.specifiers)
-    admitted = [
-        row
-        for row in context.facts.flash_attention
-        if admits.contains(row.version, prereleases=True)
-    ]
-    if not devices or releases is None or not releases.known or not admitted:
+    build = find_flash_attention_build(context, package)
+    if build is None or not build.reason:
         return
-    wheels = admitted[-1]
-    lacking = next(_missing_wheels(context, wheels, releases.known, devices), None)
-    if lacking is None:
-        return
-    newer = package.may_be(next_version(wheels.version))
+    wheels, newer = build.wheels, package.may_be(next_version(build.wheels.version))
     pythons, python = "", context.spec.python
     if wheels.pythons:
         python = python if python in wheels.pythons else wheels.pythons[-1]
         pythons = f" and Python {wheels.pythons[0]} to {wheels.pythons[-1]}"
     yield RULE.diagnostic(
         f"flash-attn {wheels.version} has prebuilt wheels for torch {wheels.torch_first} "
-        f"to {wheels.torch_last}, CUDA {' and '.join(wheels.cuda_majors)}{pythons}, but {lacking}",
+        f"to {wheels.torch_last}, CUDA {' and '.join(wheels.cuda_majors)}{pythons}, but "
+        f"{build.reason}",
         package.route,
         severity=Severity.INFO if newer else Severity.WARNING,
         why=(
@@ -78,29 +58,8 @@ def _check(context: LintContext) -> Findings:
         )
         + (" A newer release may have wheels." if newer else ""),
         help=f"use torch {wheels.torch_last}.* with Python {python}, or remove flash-attn",
-        related=related_at(releases.route, "torch requested here"),
+        related=related_at(build.torch_route, "torch requested here"),
     )
-
-
-def _missing_wheels(
-    context: LintContext,
-    wheels: FlashAttentionWheels,
-    torch: tuple[str, ...],
-    devices: list[GpuSettings],
-) -> Iterator[str]:
-    first = require_version(torch[0])
-    last = require_version(torch[-1])
-    if (
-        last < require_version(wheels.torch_first)
-        or first.release[:2] > require_version(wheels.torch_last).release
-    ):
-        yield f"torch is {torch[-1]}"
-    if wheels.pythons and context.spec.python not in wheels.pythons:
-        yield f"Python is {context.spec.python}"
-    for device in devices:
-        cuda = cuda_of(context.flavour_of(device) or device.flavour or "cpu")
-        if cuda != "none" and major_version(cuda) not in wheels.cuda_majors:
-            yield f"CUDA is {cuda}"
 
 
 RULE = Rule(

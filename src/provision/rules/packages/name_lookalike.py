@@ -98,6 +98,7 @@ RULE = Rule(
     good=examples(
         'gpu: none\npython: "3.11"\n'
         "packages: [psutil, transformers, accelerate, torchvision, scikit_learn, our-own-tools]\n",
-        'gpu: none\npython: "3.11"\npackages: [dash, jupyterhub, torchx]\n',
+        'gpu: none\npython: "3.11"\n'
+        "packages: [dash, jupyterhub, torchx, cattrs, tomli-w, torchio]\n",
     ),
 )
