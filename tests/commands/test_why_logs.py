@@ -253,3 +253,60 @@ def test_quoting_is_told_from_printing_by_depth() -> None:
 
     assert found(text) == ["module-missing"]
     assert re.search(r"import torch", extract_error_text(text.encode(), "-").text) is None
+
+
+TRACE_OF_PEFT = (
+    "Traceback (most recent call last):",
+    '  File "/home/me/train.py", line 3, in <module>',
+    "    import peft  # CUDA out of memory",
+    "ModuleNotFoundError: No module named 'peft'",
+)
+PREFIXES = {
+    "GitHub Actions": "2026-11-01T00:00:00.1234567Z ",
+    "Kaggle": "450.9s\t321\t",
+    "Ray": "(RayWorkerWrapper pid=1234, ip=10.0.0.2) ",
+    "vllm": "(EngineCore_0 pid=321) ERROR 08-10 11:22:33 [core.py:700] ",
+    "mpirun": "[1,0]<stderr>:",
+    "srun": "0: ",
+    "DeepSpeed": "worker-1: ",
+    "Cloud Build": 'Step #4 - "train": ',
+    "docker build": "#12 34.56 ",
+    "kubectl": "[pod/train-0/pytorch] ",
+    "a quoted reply": "> ",
+}
+
+
+@pytest.mark.parametrize("name", PREFIXES)
+def test_each_launcher_has_its_prefix(name: str) -> None:
+    """The quoted source line is not searched: it keeps its depth below the frame."""
+    assert found("\n".join(PREFIXES[name] + line for line in TRACE_OF_PEFT)) == ["module-missing"]
+
+
+@pytest.mark.parametrize(
+    ("text", "symptom"),
+    [
+        ("<span class='ansi-red-fg'>RuntimeError</span>: Numpy is not available", 0),
+        ("ModuleNotFoundError: No module named \u2018peft\u2019", 1),
+        ("<pre>ModuleNotFoundError: No module named &#39;peft&#39;</pre>", 1),
+        ("RuntimeError: Expected all tensors to be on the same\ndevice, but found two", 2),
+        ("RuntimeError: Expected all tensors to be on the sam\ne device, but found two", 2),
+        ("OSError: [Errno 28] 设备上没有空间: '/content'", 3),
+        ("bash: nvcc: Kommando nicht gefunden.", 4),
+        ("已杀死", 5),
+        ("ImportError: libGL.so.1: 无法打开共享对象文件: 没有那个文件或目录", 6),
+        ("ImportError: DLL load failed while importing _C: 找不到指定的模块。", 7),
+    ],
+)
+def test_pasted_wrapped_and_translated_texts(text: str, symptom: int) -> None:
+    names = ("numpy-unavailable", "module-missing", "two-devices", "no-space")
+    names += ("cuda-home", "process-killed", "library-missing", "windows-extension")
+    assert found(text) == [names[symptom]]
+
+
+def test_lines_of_a_long_text_are_joined_at_its_end_only() -> None:
+    text = f"{'x' * 50}\n" * 2000 + "RuntimeError: Expected all tensors to be on the same\ndevice"
+    trace = f"Traceback (most recent call last):\n{text}"
+    searched = extract_error_text(trace.encode(), "log").text
+    explanations = explain_error(searched, load_symptoms(), LookupContext(FACTS))
+    assert [one.symptom.id for one in explanations] == ["two-devices"]
+    assert find_unexplained_error(searched, explanations) == ""

@@ -9,7 +9,12 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from provision.errors import ExternalError, UsageError
-from provision.verification.error_lookup.log_text import blank_quoted_source, strip_log_prefixes
+from provision.verification.error_lookup.log_text import (
+    blank_quoted_source,
+    strip_log_prefixes,
+    strip_markup,
+)
+from provision.verification.error_lookup.system_messages import translate_system_messages
 
 MAX_INPUT_BYTES = 256 * 2**20
 """Bytes that are read of a text, or of a notebook with its outputs."""
@@ -67,8 +72,9 @@ def extract_error_text(content: bytes, name: str) -> ErrorText:
     omitted = max(0, len(text) - HEAD_CHARACTERS - TAIL_CHARACTERS)
     if omitted:
         text = f"{text[:HEAD_CHARACTERS]}\n{text[-TAIL_CHARACTERS:]}"
-    lines = strip_log_prefixes(_ESCAPES.sub("", text)).splitlines()
-    return ErrorText(blank_quoted_source("\n".join(map(_shorten, lines))), omitted)
+    lines = strip_log_prefixes(strip_markup(_ESCAPES.sub("", text))).splitlines()
+    searched = blank_quoted_source("\n".join(map(_shorten, lines)))
+    return ErrorText(translate_system_messages(searched), omitted)
 
 
 def _decode(content: bytes, name: str) -> str:

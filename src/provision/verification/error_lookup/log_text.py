@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,17 +16,36 @@ _STAMP = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?: ?(?:Z|[+-]\d\d:?
 _LEVEL = r"(?:DEBUG|INFO|NOTICE|WARNING|WARN|ERROR|CRITICAL|DEFAULT|stdout|stderr)"
 _TAG = re.compile(r"\[(?:rank|default)(\d{1,5})\]: ?")
 _LINE_PREFIX = re.compile(
-    rf"{_LEVEL}?[\t ]*{_STAMP}(?:[\t ]+\S{{1,60}}(?=\t))?(?:[\t ]-[\t ]|[\t "
-    rf"]+)(?:{_LEVEL}[\t ](?:-[\t ])?)?"
+    rf"{_LEVEL}?[\t ]*{_STAMP}(?:[\t ]+\S{{1,60}}(?=\t))?(?:[\t ]-[\t ]|[\t ]+(?={_LEVEL}\b)|[\t "
+    rf"])(?:{_LEVEL}[\t ](?:-[\t ])?)?"
     r"(?:[\w.\-]{1,64} [\w./\-]{1,64}\[\d{1,8}\]: )?"
     r"|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \S{1,64} [\w./\-]{1,64}(?:\[\d{1,8}\])?: "
     r"|\[ *\d{1,8}\.\d{1,6}\] (?:[\w./\-]{1,64}\[\d{1,8}\]: )?"
     r"|startup-script(?:-url)?: "
     r"|[\w.\-]{1,64}-\d{1,3} +\| "
+    r"|\([\w.:\-]{1,64} (?:rank=\d{1,5} )?pid=\d{1,8}(?:, ip=[\d.:a-f]{1,40})?\) "
+    rf"|{_LEVEL} \d\d-\d\d \d\d:\d\d:\d\d \[[^\]\n]{{1,80}}:\d{{1,5}}\] "
+    r"|\[\d{1,3},\d{1,5}\]<std(?:out|err)>: ?"
+    r"|(?:worker|node|host|ip)-?\d[\w.\-]{0,60}: "
+    r"|\d{1,4}: (?=\S| {2})"
+    r"|\d{1,6}\.\ds\t\d{1,7}\t"
+    r"|Step #\d{1,4}(?: - \"[^\"\n]{1,80}\")?: "
+    r"|#\d{1,4} \d{1,6}\.\d{1,4} "
+    r"|\[pod/[\w./\-]{1,160}\] "
 )
 """Prefixes of a line by logging, journald, a serial console, Cloud Logging's table, a startup
-script and docker compose.
+script, docker compose, Ray and vllm, mpirun, DeepSpeed's launcher, srun, Kaggle, Cloud Build,
+docker build and kubectl.
 """
+_QUOTED_REPLY = re.compile(r"^> ?", re.MULTILINE)
+_QUOTED_TRACEBACK = re.compile(r"^> ?Traceback \(most recent call last\)", re.MULTILINE)
+_HTML_TAG = re.compile(
+    r"</?(?:a|b|br|code|div|font|i|li|p|pre|span|table|td|th|tr|ul)(?:\s[^<>\n]{0,400})?/?>"
+)
+_HTML_END = re.compile(r"</(?:code|div|font|pre|span)>|&#39;|&quot;")
+_TYPOGRAPHIC_QUOTES = str.maketrans("\u2018\u2019\u201c\u201d", "''\"\"")
+_WRAPPED = re.compile(r"(?<=[^\n]{40})\n(?=[a-z(])")
+_MAX_WRAPPED_CHARACTERS = 20_000
 _MESSAGE_KEYS = ("message", "MESSAGE", "msg", "log", "stack_trace")
 _FRAME = re.compile(r"(\s*)File \"[^\"\n]{1,1000}\", line \d{1,9}")
 _SHOWN_FRAME = re.compile(
@@ -35,6 +55,15 @@ _SHOWN_FRAME = re.compile(
 _WINDOWS_PATH = re.compile(r"\b[A-Za-z]:\\")
 _SHOWN_SOURCE = re.compile(r"(?:-{2,}> ?| +)\d{1,7}(?: .*)?$")
 _BOXED_SOURCE = re.compile(r"\s*│\s+(?:❱\s*)?\d{1,7}\s.*")
+
+
+def strip_markup(text: str) -> str:
+    """Return a text without the marks of a web page, a quoted reply or a word processor."""
+    if _HTML_END.search(text):
+        text = html.unescape(_HTML_TAG.sub("", text))
+    if _QUOTED_TRACEBACK.search(text):
+        text = _QUOTED_REPLY.sub("", text)
+    return text.translate(_TYPOGRAPHIC_QUOTES)
 
 
 def strip_log_prefixes(text: str) -> str:
@@ -56,6 +85,11 @@ def strip_log_prefixes(text: str) -> str:
         ranked.clear()
         lines.append(line)
     return "\n".join([*lines, *_by_rank(ranked)])
+
+
+def join_wrapped_lines(text: str, separator: str) -> str:
+    """Return the end of a text, with lines joined that a terminal or a mail program has wrapped."""
+    return _WRAPPED.sub(separator, text[-_MAX_WRAPPED_CHARACTERS:])
 
 
 def blank_quoted_source(text: str) -> str:

@@ -13,6 +13,7 @@ from provision.diagnostics import Applicability, Diagnostic
 from provision.facts import Facts
 from provision.facts.schema_packages import Symptom
 from provision.verification.error_lookup.known_environment import KnownEnvironment
+from provision.verification.error_lookup.log_text import join_wrapped_lines
 from provision.verification.error_lookup.trace_packages import (
     explain_trace_packages,
     find_trace_packages,
@@ -54,9 +55,16 @@ _GENERIC = (
     "pip-certificate",
     "tf-cuinit-driver",
     "vllm-architecture",
+    "pipeline-model",
+    "tokens-too-long",
+    "uv-hardlink",
+    "unsloth-config",
+    "windows-extension",
 )
 """Sorted after more specific symptoms: they follow from one of those, or are not errors."""
-_CONSEQUENCES = frozenset({"gradio-localhost", "uv-no-solution", "wheel-not-built"})
+_CONSEQUENCES = frozenset(
+    {"dataset-generation", "gradio-localhost", "uv-no-solution", "wheel-not-built"}
+)
 """Sorted after all others: the last lines of a failure that was printed before them."""
 _GENERAL_NAMES = frozenset({"name-gone", "attribute-gone", "model-attribute"})
 """Left out where another symptom explains the same line."""
@@ -68,6 +76,8 @@ _HARMLESS = frozenset(
         "cuda-not-available",
         "kernel-55",
         "pip-resolver",
+        "tokens-too-long",
+        "uv-hardlink",
     }
 )
 """Symptoms that do not end a program."""
@@ -135,12 +145,14 @@ def explain_error(
     """Return the symptoms in a text, the likeliest first.
 
     Confirmed ones come first, then those printed last: the end of a traceback ended the program.
+    A text without a symptom is searched again with its wrapped lines joined.
     """
-    found = [
-        (matches[-1].start(), _explain(symptom, matches[-1], text, context))
-        for symptom in symptoms
-        if symptom.literal in text and (matches := list(re.finditer(symptom.regex, text)))
-    ]
+    symptoms = tuple(symptoms)
+    found = (
+        _find_symptoms(text, symptoms, context)
+        or _find_in_wrapped_text(text, " ", symptoms, context)
+        or _find_in_wrapped_text(text, "", symptoms, context)
+    )
     found.sort(key=lambda pair: (_generality(pair[1].symptom), not pair[1].is_confirmed, -pair[0]))
     special = {one.line for _, one in found if one.symptom.id not in _GENERAL_NAMES}
     explanations = [
@@ -151,6 +163,29 @@ def explain_error(
         first = explanations[0]
         explanations[0] = first._replace(remarks=(*first.remarks, remark))
     return tuple(explanations)
+
+
+def _find_symptoms(
+    text: str, symptoms: Iterable[Symptom], context: LookupContext
+) -> list[tuple[int, Explanation]]:
+    """Return the symptoms in a text, each with the offset of its last match."""
+    return [
+        (matches[-1].start(), _explain(symptom, matches[-1], text, context))
+        for symptom in symptoms
+        if symptom.literal in text and (matches := list(re.finditer(symptom.regex, text)))
+    ]
+
+
+def _find_in_wrapped_text(
+    text: str, separator: str, symptoms: Iterable[Symptom], context: LookupContext
+) -> list[tuple[int, Explanation]]:
+    """Return the symptoms in a text with joined lines, with offsets from the end of the text."""
+    joined = join_wrapped_lines(text, separator)
+    shift = len(text) - len(joined)
+    return [
+        (start + shift, one._replace(end=one.end + shift))
+        for start, one in _find_symptoms(joined, symptoms, context)
+    ]
 
 
 def is_offered_fix(finding: Diagnostic, likeliest: bool) -> bool:

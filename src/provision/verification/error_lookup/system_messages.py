@@ -1,0 +1,196 @@
+"""Messages of Linux, shells and Windows in other languages, as in errors that people post.
+
+Read from the message catalogs of glibc 2.36 and bash 5.2 in German, Spanish, French, Italian,
+Japanese, Korean, Portuguese, Russian and Chinese; those of Windows from reports of them.
+"""
+
+from __future__ import annotations
+
+import re
+
+_TRANSLATIONS = {
+    "Segmentation fault": (
+        "Speicherzugriffsfehler",
+        "Violación de segmento",
+        "Erreur de segmentation",
+        "Errore di segmentazione",
+        "세그멘테이션 오류",
+        "Falha de segmentação",
+        "Ошибка сегментирования",
+        "段错误",
+        "Adressierungsfehler",
+        "セグメンテーションフォルト",
+        "세그먼테이션 오류",
+        "Ошибка сегментации",
+    ),
+    "Illegal instruction": (
+        "Ungültiger Maschinenbefehl",
+        "Instrucción ilegal",
+        "Instruction non permise",
+        "Istruzione non consentita",
+        "명령어가 잘못됨",
+        "Instrução ilegal",
+        "Недопустимая инструкция",
+        "非法指令",
+        "Ungültige Anweisung.",
+        "Instruction incorrecte",
+        "不正な指定",
+        "부적절한 명령",
+    ),
+    "Bus error": (
+        "Bus-Zugriffsfehler",
+        "Error del bus",
+        "Erreur du bus",
+        "Errore di bus",
+        "バスエラー",
+        "버스 오류",
+        "Erro no barramento",
+        "Ошибка шины",
+        "总线错误",
+        "Bus-Fehler",
+        "Erreur de bus",
+        "Erro do barramento",
+    ),
+    "cannot open shared object file": (
+        "Kann die Shared-Object-Datei nicht öffnen",
+        "no se puede abrir el fichero del objeto compartido",
+        "Ne peut ouvrir le fichier d'objet partagé",
+        "impossibile aprire il file oggetto condiviso",
+        "共有オブジェクトファイルを開けません",
+        "동적 오브젝트 파일을 열 수 없습니다",
+        "não é possível abrir arquivo compartilhado",
+        "невозможно открыть разделяемый объектный файл",
+        "无法打开共享对象文件",
+    ),
+    "No such file or directory": (
+        "Datei oder Verzeichnis nicht gefunden",
+        "No existe el fichero o el directorio",
+        "Aucun fichier ou dossier de ce type",
+        "File o directory non esistente",
+        "そのようなファイルやディレクトリはありません",
+        "그런 파일이나 디렉터리가 없습니다",
+        "Arquivo ou diretório inexistente",
+        "Нет такого файла или каталога",
+        "没有那个文件或目录",
+    ),
+    "Permission denied": (
+        "Keine Berechtigung",
+        "Permiso denegado",
+        "Permission non accordée",
+        "Permesso negato",
+        "許可がありません",
+        "허가 거부",
+        "Permissão negada",
+        "Отказано в доступе",
+        "权限不够",
+    ),
+    "No space left on device": (
+        "Auf dem Gerät ist kein Speicherplatz mehr verfügbar",
+        "No queda espacio en el dispositivo",
+        "Aucun espace disponible sur le périphérique",
+        "Spazio esaurito sul device",
+        "デバイスに空き領域がありません",
+        "장치에 남은 공간이 없음",
+        "Não há espaço disponível no dispositivo",
+        "На устройстве не осталось свободного места",
+        "设备上没有空间",
+    ),
+    "Cannot allocate memory": (
+        "Nicht genügend Hauptspeicher verfügbar",
+        "No se pudo asignar memoria",
+        "Ne peut allouer de la mémoire",
+        "Impossibile allocare memoria",
+        "メモリを確保できません",
+        "메모리를 할당할 수 없습니다",
+        "Não foi possível alocar memória",
+        "Невозможно выделить память",
+        "无法分配内存",
+    ),
+    "Too many open files": (
+        "Zu viele offene Dateien",
+        "Demasiados ficheros abiertos",
+        "Trop de fichiers ouverts",
+        "Troppi file aperti",
+        "ファイルを開きすぎです",
+        "열린 파일이 너무 많음",
+        "Muitos arquivos abertos",
+        "Слишком много открытых файлов",
+        "打开的文件过多",
+    ),
+    "Input/output error": (
+        "Eingabe-/Ausgabefehler",
+        "Error de entrada/salida",
+        "Erreur d'entrée/sortie",
+        "Errore di input/output",
+        "入力/出力エラーです",
+        "입력/출력 오류",
+        "Erro de entrada/saída",
+        "Ошибка ввода/вывода",
+        "输入/输出错误",
+    ),
+    "Read-only file system": (
+        "Das Dateisystem ist nur lesbar",
+        "Sistema de ficheros de sólo lectura",
+        "Système de fichiers accessible en lecture seulement",
+        "File system in sola lettura",
+        "読み込み専用ファイルシステムです",
+        "읽기전용 파일 시스템",
+        "Sistema de arquivos somente para leitura",
+        "Файловая система доступна только для чтения",
+        "只读文件系统",
+    ),
+    "Disk quota exceeded": (
+        "Der zugewiesene Plattenplatz (Quota) ist überschritten",
+        "Se ha excedido la cuota de disco",
+        "Débordement du quota d'espace disque",
+        "Quota disco superata",
+        "ディスク使用量制限を超過しました",
+        "디스크 할당량이 초과됨",
+        "Cota da disco excedida",
+        "Превышена дисковая квота",
+        "超出磁盘限额",
+    ),
+    ": command not found": (
+        ": Kommando nicht gefunden.",
+        ": orden no encontrada",
+        "\xa0: commande introuvable",
+        ": comando non trovato",
+        ": コマンドが見つかりません",
+        ": 명령어를 찾을 수 없음",
+        ": comando não encontrado",
+        ": команда не найдена",
+        ": 未找到命令",
+    ),
+    "The specified module could not be found.": ("找不到指定的模块。",),
+    "The specified module could not be found": (
+        "找不到指定的模块",
+        "Das angegebene Modul wurde nicht gefunden",
+    ),
+}
+_KILLED = (
+    "Getötet",
+    "Processus arrêté",
+    "Ucciso",
+    "強制終了",
+    "죽었음",
+    "Morto",
+    "Убито",
+    "已杀死",
+    "Terminado (killed)",
+    "Abgebrochen (Killed)",
+    "Morto (Killed)",
+    "Matado",
+    "Tué",
+    "Убит",
+)
+""""Killed", which a shell prints alone on a line."""
+_KILLED_LINE = re.compile(rf"^(?:{'|'.join(map(re.escape, _KILLED))})$", re.MULTILINE)
+
+
+def translate_system_messages(text: str) -> str:
+    """Return a text with these messages in English, as symptoms describe them."""
+    for english, translations in _TRANSLATIONS.items():
+        for translation in translations:
+            if translation in text:
+                text = text.replace(translation, english)
+    return _KILLED_LINE.sub("Killed", text)
