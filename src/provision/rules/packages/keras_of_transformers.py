@@ -4,7 +4,8 @@
 
 Looks for transformers 4.38 to 4.57 with TensorFlow, without torch and without tf-keras. These
 releases import tf_keras, or keras in its place: TensorFlow from 2.16 on brings Keras 3, which they
-refuse, and the keras of TensorFlow before 2.13 lacks names that they use. tf-keras-missing reports
+refuse, and the keras of TensorFlow before 2.13 lacks names that they use. There is no finding about
+Keras 3 if every target is a Colab runtime that has tf-keras preinstalled. tf-keras-missing reports
 what Trainer needs.
 
 ## Why
@@ -20,7 +21,12 @@ Add tf-keras, or use the release that the finding names.
 from __future__ import annotations
 
 from provision.diagnostics import Severity
-from provision.rules.framework_packages import has_package
+from provision.rules.framework_packages import (
+    KERAS_3,
+    has_package,
+    is_tf_keras_preinstalled,
+    requested_tensorflow,
+)
 from provision.rules.package_requirements import (
     RequestedPackage,
     add_package_fix,
@@ -44,7 +50,7 @@ FIRST, LAST = "4.38.0", "4.57.6"
 
 def _check(context: LintContext) -> Findings:
     transformers = requested_package(context, "transformers")
-    tensorflow = requested_package(context, "tensorflow")
+    tensorflow = requested_tensorflow(context)
     if transformers is None or tensorflow is None or has_package(context, ("tf-keras",)):
         return
     if has_torch(context) or not is_certainly_within(transformers.specifiers, FIRST, LAST):
@@ -52,6 +58,8 @@ def _check(context: LintContext) -> Findings:
     if _is_keras_3(context, tensorflow):
         if context.trains_with_trainer and transformers.may_be("4.42"):
             return  # tf-keras-missing reports it
+        if is_tf_keras_preinstalled(context):
+            return
         yield RULE.diagnostic(
             f"{transformers.description} requires tf-keras, because {tensorflow.description} "
             "comes with Keras 3",
@@ -78,7 +86,7 @@ def _is_keras_3(context: LintContext, tensorflow: RequestedPackage) -> bool:
     keras = requested_package(context, "keras")
     if keras is not None and keras.specifiers:
         return not keras.may_be("0", "3")
-    return not tensorflow.may_be("0", "2.16")
+    return not tensorflow.may_be("0", KERAS_3)
 
 
 RULE = Rule(
@@ -97,7 +105,7 @@ RULE = Rule(
     bad=examples(
         'gpu: none\npython: "3.12"\npackages: [«transformers==4.49.0», tensorflow==2.18.0]\n'
         "training: {framework: keras}\n",
-        'gpu: none\npython: "3.11"\npackages: [«transformers==4.41.2», tensorflow==2.18.0]\n',
+        'gpu: none\npython: "3.11"\npackages: [«transformers==4.41.2», tensorflow-cpu==2.18.0]\n',
         'gpu: none\npython: "3.10"\n'
         'packages: [transformers==4.39.3, «tensorflow==2.12.0», "numpy<1.24"]\n',
     ),
@@ -106,6 +114,9 @@ RULE = Rule(
             'gpu: none\npython: "3.12"\n'
             "packages: [transformers==4.49.0, tensorflow==2.18.0, tf-keras]\n",
             'gpu: none\npython: "3.10"\npackages: [transformers==4.49.0, tensorflow==2.15.0]\n',
+            'gpu: none\npython: "3.12"\npackages: [transformers==4.49.0, tensorflow==2.19.0]\n'
+            "training: {framework: keras}\n"
+            'targets: {c: {kind: colab, runtime: "2026.07"}}\n',
             'gpu: none\npython: "3.12"\n'
             "packages: [torch==2.6.0, transformers==4.49.0, tensorflow==2.18.0]\n"
             "training: {framework: torch}\n",

@@ -26,10 +26,14 @@ Set USE_TF=0 if the program does not use TensorFlow through transformers; otherw
 from __future__ import annotations
 
 from provision.diagnostics import Insert, Severity
-from provision.facts.versions import parse_specifiers, require_version
-from provision.kinds.settings import TENSORFLOW_NAMES
+from provision.facts.versions import parse_specifiers
 from provision.rules.edits import unsafe_fix
-from provision.rules.framework_packages import has_package
+from provision.rules.framework_packages import (
+    KERAS_3,
+    has_package,
+    is_tf_keras_preinstalled,
+    requested_tensorflow,
+)
 from provision.rules.package_requirements import (
     RequestedPackage,
     has_unknown_packages,
@@ -48,8 +52,6 @@ from provision.rules.rule import (
 
 _FIRST, _LAST, _BELOW = "4.42", "4.57.99", "5"
 """The releases whose integrations/integration_utils.py imports TFPreTrainedModel for Trainer."""
-_KERAS_3 = "2.16"
-"""The first release of TensorFlow that requires Keras 3."""
 _TRUE = frozenset({"1", "ON", "YES", "TRUE"})
 _TRUE_OR_AUTO = _TRUE | {"AUTO"}
 """Values of the switches, in utils/import_utils.py of transformers."""
@@ -57,22 +59,22 @@ _TRUE_OR_AUTO = _TRUE | {"AUTO"}
 
 def _check(context: LintContext) -> Findings:
     transformers = requested_package(context, "transformers")
-    tensorflow = _tensorflow(context)
+    tensorflow = requested_tensorflow(context)
     if (
         transformers is None
         or tensorflow is None
         or not context.trains_with_trainer
         or not transformers.may_be(_FIRST, _BELOW)
-        or not tensorflow.may_be(_KERAS_3)
+        or not tensorflow.may_be(KERAS_3)
         or _is_newest_fine(transformers)
         or has_package(context, ("tf-keras",))
         or _is_switched_off(context)
-        or _is_preinstalled(context)
+        or is_tf_keras_preinstalled(context)
     ):
         return
     is_certain = (
         is_certainly_within(transformers.specifiers, _FIRST, _LAST)
-        and not tensorflow.may_be("0", _KERAS_3)
+        and not tensorflow.may_be("0", KERAS_3)
         and not (context.resolved is None and has_unknown_packages(context))
     )
     edit = Insert((), "env", '{USE_TF: "0"}')
@@ -93,11 +95,6 @@ def _check(context: LintContext) -> Findings:
     )
 
 
-def _tensorflow(context: LintContext) -> RequestedPackage | None:
-    requested = (requested_package(context, name) for name in TENSORFLOW_NAMES)
-    return next((package for package in requested if package is not None), None)
-
-
 def _is_newest_fine(transformers: RequestedPackage) -> bool:
     """Return whether 5 or newer is admitted, which an installer then chooses."""
     return parse_specifiers(transformers.specifiers).contains("5.0.0")
@@ -108,15 +105,6 @@ def _is_switched_off(context: LintContext) -> bool:
     return (
         env.get("USE_TF", "AUTO").upper() not in _TRUE_OR_AUTO
         or env.get("USE_TORCH", "AUTO").upper() in _TRUE
-    )
-
-
-def _is_preinstalled(context: LintContext) -> bool:
-    """Return whether each target installs on top of a runtime that has tf-keras."""
-    runtimes = [target.kind.preinstalled(target) or {} for target in context.targets]
-    return bool(runtimes) and all(
-        require_version(runtime.get("tf-keras", "0")) >= require_version(_KERAS_3)
-        for runtime in runtimes
     )
 
 
