@@ -146,6 +146,12 @@ def test_a_ceiling_that_another_package_keeps_needs_no_bound(ask: Ask) -> None:
         ("dgl==2.1.0", "torchdata", "0.10.0", "0.9.0"),
         ("mmdet==3.3.0", "mmcv", "2.2.0", "2.1.0"),
         ("statsmodels==0.14.4", "scipy", "1.16.0", "1.15.3"),
+        ("deepspeed==0.9.0", "pydantic", "2.5.0", "1.10.13"),
+        ("deepspeed==0.8.0", "pydantic", "2.5.0", "1.10.13"),
+        ("chromadb==0.3.23", "pydantic", "2.5.0", "1.10.13"),
+        ("librosa==0.8.1", "numpy", "1.24.4", "1.23.5"),
+        ("nemo-toolkit==1.23.0", "huggingface-hub", "0.24.0", "0.23.5"),
+        ("numpyro==0.13.0", "jax", "0.4.24", "0.4.23"),
     ],
 )
 def test_a_name_that_a_newer_release_removed(
