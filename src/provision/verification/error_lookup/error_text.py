@@ -28,7 +28,9 @@ _MAX_LINE_LENGTH = 2000
 
 A search in one takes the square of its length.
 """
-_ESCAPES = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b\n]{0,2000}(?:\x07|\x1b\\))")
+_ESCAPES = re.compile(
+    r"(?:\x1b|\\(?:x1b|u001b|033))(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b\n]{0,2000}(?:\x07|\x1b\\))"
+)
 _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF16_LE, "utf-16-le"),

@@ -42,7 +42,7 @@ _QUOTED_TRACEBACK = re.compile(r"^> ?Traceback \(most recent call last\)", re.MU
 _HTML_TAG = re.compile(
     r"</?(?:a|b|br|code|div|font|i|li|p|pre|span|table|td|th|tr|ul)(?:\s[^<>\n]{0,400})?/?>"
 )
-_HTML_END = re.compile(r"</(?:code|div|font|pre|span)>|&#39;|&quot;")
+_HTML_END = re.compile(r"</(?:code|div|font|pre|span)>|&#39;|&#x27;|&quot;")
 _TYPOGRAPHIC_QUOTES = str.maketrans("\u2018\u2019\u201c\u201d", "''\"\"")
 _WRAPPED = re.compile(r"(?<=[^\n]{40})\n(?=[a-z(])")
 _MAX_WRAPPED_CHARACTERS = 20_000
