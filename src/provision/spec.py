@@ -357,6 +357,14 @@ class Spec(StrictModel):
         if settled.framework() == "keras":
             # Keras looks for its backend there, and takes TensorFlow without it.
             changes["env"] = {"KERAS_BACKEND": settled.backend(), **settled.env}
+        elif (
+            changes.get("gpu", self.gpu).is_none
+            and settled.training.strategy in ("ddp", "fsdp")
+            and (settled.framework() == "hf-trainer" or self.package("accelerate"))
+        ):
+            # Without it, processes that torchrun starts on a CPU train alone: accelerate 1.15.0,
+            # _prepare_backend in state.py; transformers 5.24.0, _setup_devices in training_args.py.
+            changes["env"] = {"ACCELERATE_USE_CPU": "true", **settled.env}
         return settled.model_copy(update=changes)
 
 

@@ -112,7 +112,9 @@ def test_a_throttled_link_of_four_machines_names_its_host(bench: Bench, tmp_path
 
 
 @pytest.mark.long(minutes=True)
-def test_two_machines_train_a_step(bench: Bench, tmp_path: Path, hf_python: str) -> None:
+def test_two_machines_train_a_step_and_a_program_is_distributed(
+    bench: Bench, tmp_path: Path, hf_python: str
+) -> None:
     """The packages are those of the environment that other tests train in."""
     require_hosts(tmp_path)
     code = (
@@ -123,14 +125,28 @@ def test_two_machines_train_a_step(bench: Bench, tmp_path: Path, hf_python: str)
     versions = dict(line.split("==") for line in listed.stdout.split())
     names = ("torch", "transformers", "accelerate")
     own = ", ".join(f'"{name}=={versions[name].partition("+")[0]}"' for name in names)
-    bench.spec(SPEC.replace("[alpha]", f"[{own}]") + "training: {strategy: ddp}\n")
+    spec = SPEC.replace("[alpha]", f"[{own}]") + "training: {strategy: ddp}\ncode: src\n"
+    bench.spec(spec)
+    (bench.folder / "src").mkdir()
+    (bench.folder / "src/train.py").write_text(TRAINER_PROGRAM)
     done = bench.run(*APPLY, **package_sources())
     assert done.returncode == 0, done.stderr + logs(bench)
     for name in ("workerpool0-0", "workerpool1-0"):
         found = {row["id"]: row for row in reports(bench)[name]["checks"]}
         assert found["G05"]["status"] == "pass", found["G05"]
+    program = ("run", "spec.yaml", "--sandbox", "--rank", "all", "--", "python", "train.py")
+    done = bench.run(*program, **package_sources())
+    assert done.returncode == 0, done.stderr + logs(bench)
+    for rank in (0, 1):
+        assert f"process {rank} of 2: distributed" in done.stdout + done.stderr
 
 
+TRAINER_PROGRAM = """\
+from transformers import TrainingArguments
+
+own = TrainingArguments(output_dir="/tmp/provision-out", report_to="none")
+print(f"process {own.process_index} of {own.world_size}: {own.parallel_mode.value}")
+"""
 TRAINING = """\
 import os, pathlib, signal, time
 import torch

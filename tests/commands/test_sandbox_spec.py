@@ -6,7 +6,9 @@ import pytest
 
 from provision.adapters import RealSystem
 from provision.commands.shared.load import LoadedSpec, load_spec
+from provision.commands.shared.lock_file import read_lock
 from provision.commands.shared.sandbox_spec import build_sandbox_spec
+from provision.commands.shared.target_plans import get_driver_and_context
 from tests.rig import Bench
 
 SPEC = """\
@@ -54,3 +56,22 @@ def test_targets_that_are_not_emulated_are_named(bench: Bench) -> None:
     assert "team" in done.stdout
     assert "create it with provision apply spec.yaml --sandbox" in done.stdout
     assert "laptop" not in done.stdout
+
+
+def test_processes_of_a_gpu_spec_are_connected_without_one(bench: Bench) -> None:
+    """Elsewhere, the programs of this spec have GPUs and need no variable."""
+    text = SPEC.format(gpu="L4:2", precision="fp32, strategy: ddp")
+    text = text.replace('"transformers[torch]", torch', "alpha")
+    path, system = bench.spec(text), RealSystem(bench.environment())
+    on_cpu = bench.spec(text.replace("gpu: L4:2", "gpu: none"), "cpu.yaml")
+    loaded = load_spec(on_cpu, system)
+    assert bench.run("lock", "cpu.yaml").returncode == 0
+    lock = read_lock(loaded, system)
+    assert lock is not None
+    gpu_spec = load_spec(path, system)
+    _, context = get_driver_and_context(gpu_spec, lock, "team", system)
+    assert context.spec.env == {}
+    emulated = build_sandbox_spec(gpu_spec, system)
+    _, context = get_driver_and_context(emulated, lock, "team", system)
+    assert context.spec.env == context.effective_spec.env == {"ACCELERATE_USE_CPU": "true"}
+    assert not context.spec.gpu.is_none

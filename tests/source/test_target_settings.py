@@ -75,3 +75,24 @@ def test_settings_of_a_target_are_as_strict_as_those_of_the_spec(
 ) -> None:
     with pytest.raises(ValidationError, match=words):
         merged(own)
+
+
+@pytest.mark.parametrize(
+    ("gpu", "strategy", "packages", "is_set"),
+    [
+        ("none", "ddp", ["transformers"], True),
+        ("none", "fsdp", ["torch", "accelerate"], True),
+        ("none", "none", ["transformers"], False),
+        ("none", "ddp", ["torch"], False),
+        ("L4:2", "ddp", ["transformers"], False),
+    ],
+)
+def test_processes_on_a_cpu_get_the_variable_that_connects_them(
+    gpu: str, strategy: str, packages: list[str], is_set: bool
+) -> None:
+    fields = {"gpu": gpu, "packages": packages, "training": {"strategy": strategy}}
+    spec = Spec.model_validate({**TOP, **fields, "targets": {"a": {"kind": "local"}}})
+    expected = {"ACCELERATE_USE_CPU": "true"} if is_set else {}
+    assert spec.for_target("a").env == expected
+    own = Spec.model_validate({**spec.model_dump(), "env": {"ACCELERATE_USE_CPU": "false"}})
+    assert own.for_target("a").env == {"ACCELERATE_USE_CPU": "false"}

@@ -309,6 +309,12 @@ print("\\n" + json.dumps([found.status.value, found.message]))
             {"type": None, "count": 0},
             "wrapped in nothing, not in DistributedDataParallel; 1 process ran",
         ),
+        (
+            "ddp",
+            "torchrun",
+            {"type": None, "count": 0},
+            "each process of a program trains alone (parallel mode: not_parallel)",
+        ),
     ],
 )
 def test_what_is_not_the_declared_strategy_fails(
@@ -321,7 +327,9 @@ def test_what_is_not_the_declared_strategy_fails(
     gpu: dict[str, Any],
     words: str,
 ) -> None:
-    """On a CPU accelerate makes plain ddp of fsdp, and python starts one process."""
+    """On a CPU accelerate makes plain ddp of fsdp, python starts one process, and Trainer without
+    its variable ignores the processes of torchrun.
+    """
     promised = document(packages=[{"name": name, "version": "1"} for name in LOCKED], gpu=gpu)
     rest = {
         **dict.fromkeys(("model", "batch_size", "sequence_length")),
@@ -336,7 +344,7 @@ def test_what_is_not_the_declared_strategy_fails(
     }
     environ = {
         **os.environ,
-        "ACCELERATE_USE_CPU": "true",
+        "ACCELERATE_USE_CPU": "false" if launcher == "torchrun" else "true",
         "HF_HUB_OFFLINE": "1",
         "OMP_NUM_THREADS": "1",
         "CUDA_VISIBLE_DEVICES": "",

@@ -27,6 +27,7 @@ from provision.agent.probe.proofs.rank_worker import shared_recipe, stuck_frames
 from provision.agent.probe.proofs.recipe import Recipe
 from provision.commands.shared.launch import single_process_warning
 from provision.views.exports import launch_files as texts
+from provision.views.exports.launch_files import render_launch_command
 from tests.rig import MINOR, Bench
 
 # The keys at the top of DeepSpeed's "DeepSpeed Configuration JSON" page and in its ZeRO section, as
@@ -95,6 +96,13 @@ def launch(strategy: str = "ddp", launcher: str = "auto", gpus: int = 0, **chang
 )
 def test_the_launcher_follows_from_the_strategy(asked: Launch, words: str) -> None:
     assert " ".join(launch_command(asked)) == words
+
+
+def test_processes_on_a_cpu_need_a_variable_outside_of_run() -> None:
+    note = "# `provision run` sets it; elsewhere: export ACCELERATE_USE_CPU=true\n"
+    assert render_launch_command(launch("ddp")).startswith(note + "torchrun")
+    for other in (launch("ddp", gpus=2), launch("ddp", "accelerate"), launch("none")):
+        assert note not in render_launch_command(other)
 
 
 def test_the_check_starts_the_same_command_through_its_own_interpreter() -> None:

@@ -202,7 +202,9 @@ class Training(StrictModel):
     torch_compile: bool = False
     """Compile the model with torch.compile."""
     strategy: Literal["none", "ddp", "fsdp", "deepspeed-zero2", "deepspeed-zero3"] = "none"
-    """How the work is distributed across several devices."""
+    """How the work is distributed across several devices. With `gpu: none`, `ddp` and `fsdp` set
+    ACCELERATE_USE_CPU for programs that use Trainer or accelerate.
+    """
     launcher: Literal["auto", "python", "torchrun", "accelerate"] = "auto"
     """Program that starts the training."""
     dataloader_workers: int = Field(default=0, ge=0, le=256)

@@ -45,9 +45,19 @@ TRAINER: dict[str, Any] = {
     **TWO,
     "packages": [{"name": "torch", "version": "2.13.0"}, {"name": "transformers", "version": "5"}],
 }
+DDP: dict[str, Any] = {
+    "training__method": "full",
+    "training__model": None,
+    "training__batch_size": None,
+    "training__sequence_length": None,
+    "training__torch_compile": False,
+    "training__strategy": "ddp",
+    "training__launcher": "auto",
+}
+TRAINER_DDP = {**TRAINER, **DDP}
 STEP = {"loss": 4.9, "weights": ["a", "a"]}
 STEPS = {
-    "ddp": {**STEP, "wrapper": "DistributedDataParallel, Joinable"},
+    "ddp": {**STEP, "wrapper": "DistributedDataParallel, Joinable", "mode": "distributed"},
     "fsdp": {**STEP, "error": 1e-8},
 }
 
@@ -115,6 +125,15 @@ OF_REPLICAS = [
     Row("G05", "fail", trained(ddp={"weights": ["a", "b"]}), TRAINER, "weights of rank 1 differ"),
     Row("G05", "fail", trained(ddp={"weights": ["a"]}), TRAINER, "1 process trained instead of 2"),
     Row("G05", "fail", trained(ddp={"wrapper": ""}), TRAINER, "wraps the model in nothing"),
+    Row(
+        "G05",
+        "fail",
+        trained(ddp={"mode": "not_parallel"}),
+        TRAINER_DDP,
+        "machines alone: its parallel mode is not_parallel",
+    ),
+    Row("G05", "pass", trained(ddp={"mode": "not_parallel"}), TRAINER, "leaves 2 processes"),
+    Row("G05", "pass", trained(), TRAINER_DDP, "leaves 2 processes"),
     Row("G05", "fail", trained(ddp={"loss": "nan"}), TRAINER, "the loss with ddp is nan"),
     Row("G05", "fail", trained(fsdp={"error": 0.31}), TRAINER, "of a single process by 0.31"),
     Row("G05", "fail", trained(fsdp={"error": "nan"}), TRAINER, "of a single process by nan"),

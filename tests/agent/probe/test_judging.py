@@ -171,7 +171,7 @@ ZERO: dict[str, Any] = {
     "training": {**TRAINING, **UNSAID, "strategy": "deepspeed-zero3"},
 }
 SPREAD = {
-    "launch.by": "torchrun", "launch.ranks": 2, "_launch.world": [2], "launch.backend": "gloo", "launch.wrapper": "DistributedDataParallel, Joinable",
+    "launch.by": "torchrun", "launch.ranks": 2, "_launch.world": [2], "launch.backend": "gloo", "launch.wrapper": "DistributedDataParallel, Joinable", "launch.parallel_mode": "distributed",
     "launch.devices": ["cpu", "cpu"], "launch.weights_agree": True, "launch.loss": [4.5, 0.7],
     "launch.weights_error": 4e-7,
 }  # fmt: skip
@@ -637,6 +637,7 @@ ROWS = [
     Row("R10", "fail", {"train.texts": True, "train.rows": False}, {"packages": HF}, "rows changed during the round trip"),
     Row("R10", "skip", {}, {"packages": HF}, "neither tokenizers nor datasets"),
     Row("R11", "pass", ALONE, {"packages": HF}),
+    Row("R11", "pass", ALONE, DDP, "not_parallel; ddp is tested by R13"),
     Row("R11", "fail", ALONE, {"packages": HF, "gpu": {"type": "L4", "count": 1}}, "the training run uses cpu, but cuda is declared"),
     Row("R11", "fail", {**ON_CUDA, "train.n_gpu": 2, "train.parallel_mode": "not_distributed"}, {"packages": HF, **TWO_GPUS}, "across 2 GPUs with DataParallel"),
     Row("R11", "fail", {**ON_CUDA, "train.wrapper": "DataParallel"}, {"packages": HF, **TWO_GPUS}, "with DataParallel"),
@@ -653,6 +654,7 @@ ROWS = [
     Row("R13", "skip", {}, {**DDP, "replicas": JOB}, "G05 trains on all machines"),
     Row("R13", "fail", {**SPREAD, "launch.wrapper": ""}, DDP, "wrapped in nothing"),
     Row("R13", "fail", {**SPREAD, "launch.wrapper": ""}, {**DDP, "training": {**TRAINING, **UNSAID, "strategy": "ddp", "launcher": "python"}}, "ddp with python"),
+    Row("R13", "fail", {**SPREAD, "launch.parallel_mode": "not_parallel"}, DDP, "a program trains alone (parallel mode: not_parallel)"),
     Row("R13", "fail", {**SPREAD, "launch.ranks": 1, "_launch.world": [1]}, DDP, "1 process ran (group size 1) instead of 2"),
     Row("R13", "fail", {**SPREAD, "launch.backend": ""}, DDP, "not gloo"),
     Row("R13", "fail", {**SPREAD, "launch.weights_agree": False}, DDP, "different weights"),

@@ -15,6 +15,7 @@ import pytest
 from provision.agent.core.shared_marks import mark_folder, mark_text
 from provision.agent.probe.report_json import expand
 from tests.agent.probe.bench import Environment, checks
+from tests.agent.probe.rows_replicas import DDP
 
 NAMES = ["workerpool0-0", "workerpool1-0"]
 SAME = {"environment": "e", "python": "3.11.7", "clock_offset_s": 0.0, "shm_bytes": 2**30}
@@ -69,7 +70,7 @@ os._exit(0)
 
 
 def start(
-    hf_python: str, probe: Path, folder: Path, promised: dict[str, Any]
+    hf_python: str, probe: Path, folder: Path, promised: dict[str, Any], **variables: str
 ) -> subprocess.Popen[str]:
     folder.mkdir()
     (folder / "expectations.json").write_text(json.dumps(promised))
@@ -77,7 +78,12 @@ def start(
     command += ["--out", str(folder / "report.json")]
     command += [word for name in ("G02", "G03", "G04", "G05") for word in ("--only", name)]
     return subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=folder
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd=folder,
+        env={**os.environ, **variables},
     )
 
 
@@ -148,11 +154,12 @@ def test_two_probes_train_and_a_process_with_other_weights_is_found(
     hf_python: str, probe: Path, tmp_path: Path, document: Callable[..., dict[str, Any]]
 ) -> None:
     def promise(rank: int, port: int) -> dict[str, Any]:
-        return document(packages=HF, flavour="cpu", replicas=job(rank, port))
+        return document(packages=HF, flavour="cpu", replicas=job(rank, port), **DDP)
 
-    port = free_port()
+    port, on_cpu = free_port(), {"ACCELERATE_USE_CPU": "true"}
     running = [
-        start(hf_python, probe, tmp_path / str(rank), promise(rank, port)) for rank in (0, 1)
+        start(hf_python, probe, tmp_path / str(rank), promise(rank, port), **on_cpu)
+        for rank in (0, 1)
     ]
     for rank, process in enumerate(running):
         said, _ = process.communicate(timeout=300)
@@ -161,7 +168,7 @@ def test_two_probes_train_and_a_process_with_other_weights_is_found(
         assert found["message"] == (
             "a step with ddp and with fsdp leaves 2 processes with equal weights"
         )
-    honest = start(hf_python, probe, tmp_path / "honest", promise(0, port))
+    honest = start(hf_python, probe, tmp_path / "honest", promise(0, port), **on_cpu)
     folder = tmp_path / "tamperer"
     folder.mkdir()
     task = {"steps": 1, "save_at": 2, "batch": 2, "dropout": 0.0}
@@ -183,3 +190,24 @@ def test_two_probes_train_and_a_process_with_other_weights_is_found(
     message = report["G05"]["message"]
     assert "with ddp, weights of rank 1 differ from those of rank 0" in message
     assert "with fsdp, weights differ from those of a single process by 0." in message
+
+
+@pytest.mark.hf
+@pytest.mark.long
+def test_two_probes_find_that_a_program_would_train_alone(
+    hf_python: str, probe: Path, tmp_path: Path, document: Callable[..., dict[str, Any]]
+) -> None:
+    """The probe trains with `use_cpu`; without it and its variable, Trainer ignores torchrun."""
+    port, running = free_port(), []
+    for rank in (0, 1):
+        promised = document(packages=HF, flavour="cpu", replicas=job(rank, port), **DDP)
+        folder = tmp_path / str(rank)
+        running.append(start(hf_python, probe, folder, promised, ACCELERATE_USE_CPU="false"))
+    for rank, process in enumerate(running):
+        said, _ = process.communicate(timeout=300)
+        found = checks(read_report(tmp_path / str(rank)))["G05"]
+        assert found["status"] == "fail", (said, found)
+        assert found["message"] == (
+            "a program with Trainer trains on each of the 2 machines alone: its parallel mode is "
+            "not_parallel"
+        )

@@ -94,7 +94,10 @@ def get_driver_and_context(
         Refused: this version does not make targets of its kind.
     """
     refuse_unknown_kinds(loaded, (name,))
-    spec = (loaded.declared or loaded.spec).for_target(name)
+    spec = sandbox_spec = loaded.spec.for_target(name)
+    if loaded.declared is not None:
+        # Programs run without a GPU in a sandbox, and need the variables for that.
+        spec = loaded.declared.for_target(name).model_copy(update={"env": sandbox_spec.env})
     driver = find_driver(spec, name)
     assert driver is not None  # noqa: S101
     context = TargetContext(
@@ -105,7 +108,7 @@ def get_driver_and_context(
         lock,
         driver.platform or reader.platform(),
         loaded.sandbox_sources,
-        sandbox_spec=loaded.spec.for_target(name) if loaded.declared is not None else None,
+        sandbox_spec=sandbox_spec if loaded.declared is not None else None,
         spec_path=loaded.path,
         target_option=name if len(loaded.spec.targets) > 1 else "",
         adopt=adopt,

@@ -46,4 +46,6 @@ def render_launch_command(launch: Launch) -> str:
         notes.append(f'# in the program: TrainingArguments(deepspeed="{DEEPSPEED_FILE}")')
     elif launch.strategy == "fsdp" and launch.trainer:
         notes.append('# in the program: TrainingArguments(fsdp="full_shard auto_wrap")')
+    if launch.needs_cpu_variable:
+        notes.append("# `provision run` sets it; elsewhere: export ACCELERATE_USE_CPU=true")
     return "\n".join((*notes, shlex.join(words_of(launch)))) + "\n"

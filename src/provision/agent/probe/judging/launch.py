@@ -15,6 +15,12 @@ _WRAPPERS = {
     "fsdp": ("FSDPModule", "FullyShardedDataParallel"),
 }
 _ENGINE = ("DeepSpeedEngine",)
+DISTRIBUTED_MODE = "distributed"
+"""The parallel mode of TrainingArguments in one of several processes that train one model."""
+ALONE_ON_CPU = (
+    "without a GPU, Trainer and Accelerator ignore torchrun unless ACCELERATE_USE_CPU is true",
+    "remove ACCELERATE_USE_CPU from `env`: the default for `gpu: none` with this strategy is true",
+)
 
 
 def _strategy(given: JudgeInput) -> Judgement:
@@ -23,7 +29,7 @@ def _strategy(given: JudgeInput) -> Judgement:
         return skipped(why)
     observed = {
         name: given.get(f"launch.{name}")
-        for name in ("ranks", "backend", "wrapper", "weights_error")
+        for name in ("ranks", "backend", "wrapper", "parallel_mode", "weights_error")
     }
     wrong = _wrong(given, launch)
     required = f"{_wanted(launch)[0]} in {launch.processes} processes"
@@ -38,6 +44,9 @@ def _strategy(given: JudgeInput) -> Judgement:
             threshold=_bound(given, launch),
         )
     cause, fix = _reason(launch)
+    is_connected = given.get("launch.parallel_mode") in (None, DISTRIBUTED_MODE)
+    if not is_connected and not launch.gpus and launch.effective_launcher != "python":
+        cause, fix = ALONE_ON_CPU
     return fails(
         f"{launch.strategy} with {launch.effective_launcher}: {format_list(wrong)}",
         required,
@@ -92,6 +101,9 @@ def _wrong(given: JudgeInput, launch: Launch) -> list[str]:
             f"{count} {'process' if count == 1 else 'processes'} ran (group size {groups}) instead "
             f"of {launch.processes} in a single group"
         )
+    mode = seen.get("launch.parallel_mode", DISTRIBUTED_MODE)
+    if mode != DISTRIBUTED_MODE:
+        wrong.append(f"each process of a program trains alone (parallel mode: {mode})")
     backend = "nccl" if launch.gpus else "gloo"
     if backend not in seen["launch.backend"]:
         wrong.append(f"they communicate over {seen['launch.backend'] or 'nothing'}, not {backend}")

@@ -19,6 +19,7 @@ from .judgement import (
     unknown,
     warns,
 )
+from .launch import ALONE_ON_CPU, DISTRIBUTED_MODE
 from .symptoms import explain_error
 
 _PORT_FIX = (
@@ -180,6 +181,15 @@ def _training(given: JudgeInput) -> Judgement:
             len(notes) - len(errors),
             cause or "a process of this or of another machine failed",
             fix or "see the same check in the reports of the other machines",
+        )
+    mode = notes[0]["ddp"]["mode"]
+    if given.expected.training.strategy != "none" and mode != DISTRIBUTED_MODE:
+        return fails(
+            f"a program with Trainer trains on each of the {_count(given)} machines alone: its "
+            f"parallel mode is {mode}",
+            DISTRIBUTED_MODE,
+            mode,
+            *ALONE_ON_CPU,
         )
     world = _count(given) * own
     wrong = [text for note in notes[:1] for text in _wrong_steps(note, world)]

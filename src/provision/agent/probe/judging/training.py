@@ -259,8 +259,7 @@ def _data(given: JudgeInput) -> Judgement:
 
 
 def _placement(given: JudgeInput) -> Judgement:
-    expected = given.expected
-    required = expected.device
+    expected, required = given.expected, given.expected.device
     device, gpus, mode, wrapper = (
         given[f"train.{name}"] for name in ("device", "n_gpu", "parallel_mode", "wrapper")
     )
@@ -292,7 +291,9 @@ def _placement(given: JudgeInput) -> Judgement:
             "`strategy: none` starts one process, and Trainer uses every GPU it sees",
             "set `strategy: ddp`, or set CUDA_VISIBLE_DEVICES=0 when you start the program",
         )
-    return passes(f"one process on {device}, parallel mode: {mode}", required, observed)
+    strategy = expected.training.strategy
+    tested = "" if strategy == "none" else f"; {strategy} is tested by R13, across machines by G05"
+    return passes(f"one process on {device}, parallel mode: {mode}{tested}", required, observed)
 
 
 def _adapter(given: JudgeInput) -> Judgement:
@@ -328,10 +329,7 @@ def _adapter(given: JudgeInput) -> Judgement:
 
 
 def _checkpoint(given: JudgeInput) -> Judgement:
-    missing, broken = (
-        given["train.checkpoint_missing"],
-        given["train.checkpoint_broken"],
-    )
+    missing, broken = given["train.checkpoint_missing"], given["train.checkpoint_broken"]
     if not missing and not broken:
         return passes(
             "the checkpoint has all its files, and they can be loaded", "complete", "complete"

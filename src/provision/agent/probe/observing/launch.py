@@ -111,6 +111,7 @@ def launch_readings(ranks: list[Readings]) -> Readings:
         "_launch.world": sorted({rank["world"] for rank in ranks}),
         "launch.backend": ", ".join(sorted({rank["backend"] for rank in ranks})),
         "launch.wrapper": ranks[0]["wrapper"],
+        "launch.parallel_mode": ranks[0]["parallel_mode"],
         "launch.devices": [rank["device"] for rank in ranks],
         "launch.weights_agree": len({rank["weights_sha"] for rank in ranks}) == 1,
         "launch.loss": [sum(losses[:_ENDS]) / _ENDS, sum(losses[-_ENDS:]) / _ENDS],

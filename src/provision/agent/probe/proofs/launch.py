@@ -63,6 +63,19 @@ class Launch:
         return "accelerate" if self.strategy != "ddp" and self.accelerate else "torchrun"
 
     @property
+    def needs_cpu_variable(self) -> bool:
+        """True if processes of Trainer or Accelerator train alone without ACCELERATE_USE_CPU.
+
+        `accelerate launch` sets it from its file.
+        """
+        return (
+            self.gpus == 0
+            and self.strategy in ("ddp", "fsdp")
+            and (self.trainer or self.accelerate)
+            and self.effective_launcher == "torchrun"
+        )
+
+    @property
     def zero_stage(self) -> int:
         """The stage of DeepSpeed's ZeRO; 0 where the strategy is another."""
         return int(self.strategy[-1]) if self.strategy.startswith("deepspeed-zero") else 0

@@ -65,10 +65,12 @@ def _train_ddp(recipe: Recipe, folder: Path) -> JsonObject:
     own = scratch_folder(folder, f"training-{recipe.rank}")
     run = TrainerRun(recipe, own, {}, {"save_strategy": "no"})
     outcome = run.train()
+    placement = run.placement()
     return {
         "loss": outcome.losses[-1],
         "weights": _gather(outcome.weights_sha),
-        "wrapper": run.placement()["train.wrapper"],
+        "wrapper": placement["train.wrapper"],
+        "mode": placement["train.parallel_mode"],
     }
 
 

@@ -151,9 +151,14 @@ def prepare_environment(
     *,
     every_device: bool = False,
 ) -> None:
-    """Set caches and visible devices; has to happen before torch is imported."""
+    """Set caches and visible devices; has to happen before torch is imported.
+
+    With `every_device`, several processes train: whether Trainer connects them without a GPU
+    depends on ACCELERATE_USE_CPU, which stays as a program gets it.
+    """
     environ["HF_HOME"] = str(scratch / "hf")
-    environ["ACCELERATE_USE_CPU"] = "false" if expected.gpu_type else "true"
+    if expected.gpu_type or not every_device:
+        environ["ACCELERATE_USE_CPU"] = "false" if expected.gpu_type else "true"
     if expected.gpu_type is None:
         environ["CUDA_VISIBLE_DEVICES"] = ""
     elif expected.gpu_count > 1 and not every_device:

@@ -79,6 +79,11 @@ class TrainerRun:
         # Before our own arguments: building a TrainingArguments resets accelerate's state, which
         # the Trainer then needs.
         self.options = self._declared_options(arguments, own)
+        self._plain_mode = None
+        if recipe.ranks > 1 and recipe.device == "cpu":
+            # `own` has use_cpu, which most programs do not set.
+            plain = TrainingArguments(output_dir=str(folder), report_to="none")
+            self._plain_mode = plain.parallel_mode
         built = TrainingArguments(**own)
         set_seed(recipe.seed)
         self.model = tiny_model(recipe)
@@ -110,12 +115,15 @@ class TrainerRun:
         )
 
     def placement(self) -> JsonObject:
-        """Readings of the placement: Trainer's device, GPUs, parallel mode, wrapping classes."""
+        """Readings of the placement: Trainer's device, GPUs, parallel mode, wrapping classes.
+
+        The parallel mode of several processes on a CPU is that of a program without `use_cpu`.
+        """
         arguments = self.trainer.args
         return {
             "train.device": next(self.model.parameters()).device.type,
             "train.n_gpu": arguments.n_gpu,
-            "train.parallel_mode": _plain(arguments.parallel_mode),
+            "train.parallel_mode": _plain(self._plain_mode or arguments.parallel_mode),
             "train.wrapper": ", ".join(wrapper_classes(self.trainer.model_wrapped)),
         }
 
