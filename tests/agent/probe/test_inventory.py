@@ -133,6 +133,41 @@ def test_modules_of_distributions(
     assert modules_to_import(one(tmp_path)) == modules
 
 
+@pytest.mark.parametrize(
+    ("files", "line", "modules"),
+    [
+        (("src/mm/__init__.py", "src/mm/part/__init__.py"), "{project}/src", ("mm",)),
+        (("mm/__init__.py", "train.py", "setup.py", "tests/__init__.py"), "{project}", ("mm",)),
+        (("mm.py", "train.py"), "{project}", ("mm",)),
+        (("src/other/__init__.py", "src/train.py"), "{project}/src", ("other",)),
+        (("src/group/mm/__init__.py",), "{project}/src", ("group.mm",)),
+        (("train.py",), "{project}", ()),
+        (("src/mm/__init__.py",), "import _mm_finder", ()),
+        (("src/mm/__init__.py",), "{project}/gone", ()),
+    ],
+)
+def test_modules_of_an_editable_package(
+    tmp_path: Path, files: tuple[str, ...], line: str, modules: tuple[str, ...]
+) -> None:
+    """A build backend writes a .pth file, and only setuptools also writes top_level.txt."""
+    project, site = tmp_path / "project", tmp_path / "site"
+    for file in files:
+        (project / file).parent.mkdir(parents=True, exist_ok=True)
+        (project / file).touch()
+    info = put(site, "mm", "0.1", "_editable_impl_mm.pth,,\nmm-0.1.dist-info/METADATA,,\n")
+    (info / "direct_url.json").write_text('{"url": "file:///x", "dir_info": {"editable": true}}')
+    (site / "_editable_impl_mm.pth").write_text(line.format(project=project))
+    assert modules_to_import(one(site)) == modules
+
+
+def test_an_editable_package_with_a_finder_is_imported_by_its_name(tmp_path: Path) -> None:
+    """Meson and scikit-build have a loader in place of a folder: Python finds the module."""
+    info = put(tmp_path, "json", "0.1", "json.pth,,\n")
+    (info / "direct_url.json").write_text('{"dir_info": {"editable": true}}')
+    (tmp_path / "json.pth").write_text("import _json_loader\n")
+    assert modules_to_import(one(tmp_path)) == ("json",)
+
+
 def test_module_names_of_a_path_entry(tmp_path: Path) -> None:
     (tmp_path / "pkg").mkdir()
     (tmp_path / "pkg" / "__init__.py").write_text("", encoding="utf-8")

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from ..core.versions import normalize_name
@@ -74,9 +75,12 @@ def find_damaged_distributions(
 def modules_to_import(dist: Distribution) -> tuple[str, ...]:
     """Return the modules to import for a distribution: its namesake, else all public ones.
 
-    A namespace gives its first real package.
+    A namespace gives its first real package. An editable distribution has its modules in the
+    folders of its .pth files; if they are loaded by a finder instead, its namesake is returned.
     """
     files = _recorded(dist)
+    if dist.editable:
+        files = _files_of_editable(dist, files)
     names = (
         {
             line.strip().replace("/", ".")
@@ -88,6 +92,8 @@ def modules_to_import(dist: Distribution) -> tuple[str, ...]:
         name for name in names if not name.startswith("_") and name.lower() not in NOT_PACKAGES
     )
     alike = [name for name in public if normalize_name(name) == dist.name]
+    if dist.editable and not public:
+        alike = [name] if find_spec(name := dist.name.replace("-", "_")) else []
     modules = (_importable(name, files, dist.name) for name in alike or public)
     return tuple(name for name in modules if name)
 
@@ -165,6 +171,35 @@ def _recorded(dist: Distribution) -> list[str]:
     if record := read_text(Path(dist.metadata, "RECORD")):
         return [line.rsplit(",", 2)[0].strip('"') for line in record.splitlines()]
     return read_text(Path(dist.metadata, "SOURCES.txt")).splitlines()
+
+
+def _files_of_editable(dist: Distribution, recorded: Sequence[str]) -> list[str]:
+    """Return the namesake modules and the packages of the folders in recorded .pth files.
+
+    Other modules may be programs of the project, such as train.py or setup.py.
+    """
+    files = []
+    for file in recorded:
+        if not file.endswith(".pth") or "/" in file:
+            continue
+        for line in read_text(Path(dist.entry, file)).splitlines():
+            if line.strip() and not line.startswith(("import ", "import\t", "#")):
+                folder = Path(dist.entry, line.strip())
+                files += [path.relative_to(folder).as_posix() for path in _packages_in(folder)]
+                files += [name for name in _listed(str(folder)) if _is_namesake(name, dist.name)]
+    return files
+
+
+def _packages_in(folder: Path) -> list[Path]:
+    """Return the __init__.py of packages in a folder, or else of packages in a namespace in it."""
+    for pattern in ("*/__init__.py", "*/*/__init__.py", "*/*/*/__init__.py"):
+        if found := sorted(folder.glob(pattern)):
+            return found
+    return []
+
+
+def _is_namesake(file: str, dist: str) -> bool:
+    return file.endswith(_SUFFIXES) and normalize_name(file.partition(".")[0]) == dist
 
 
 def _top_level(file: str) -> str:
