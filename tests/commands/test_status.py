@@ -1,13 +1,18 @@
-"""The exit code of `status`: 0 only if the lock matches and every target is verified."""
+"""The exit code of `status`: 0 only if the lock matches and every target is verified. Verdicts that
+no longer hold.
+"""
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 
 import pytest
 
 from provision.commands.status import SpecStatus, TargetStatus
 from provision.errors import LockError, ProvisionError
+from provision.state import dumps, loads
+from tests.rig import Bench
 
 FINE = TargetStatus("local", "local", "current", "", "verified", "", "")
 
@@ -44,3 +49,25 @@ def test_one_target_is_enough(target: TargetStatus) -> None:
 
 def test_the_error_of_a_target_comes_first() -> None:
     assert overall(FINE, failed=True) == LockError("damaged").exit_code
+
+
+def test_the_verdict_of_an_environment_that_was_deleted_does_not_hold(applied: Bench) -> None:
+    for path in (applied.own / "envs").iterdir():
+        path.unlink() if path.is_symlink() else shutil.rmtree(path)
+    status = applied.run("status", "spec.yaml")
+    assert status.returncode == 1
+    assert "local, gone, .provision/envs/spec.local" in status.stdout
+    words = " ".join(status.stdout.split())
+    assert "verified at" in words
+    assert ", but the environment no longer exists" in words
+
+
+def test_a_verdict_that_new_packages_voided_is_none(applied: Bench) -> None:
+    """As Ctrl-C leaves it between the installation and the verification that follows."""
+    path = applied.own / "state.json"
+    state = loads(path.read_text(), "state.json")
+    record = {**state.parts("spec/local")["verification"], "verdict": ""}
+    path.write_text(dumps(state.with_record("spec/local", "verification", record)))
+    status = applied.run("status", "spec.yaml")
+    assert status.returncode == 1
+    assert status.stdout.splitlines()[-1].strip() == "not verified"

@@ -98,9 +98,12 @@ def _verdict(target: TargetStatus, loaded: LoadedSpec) -> str:
     if target.verdict:
         earlier = " (earlier probe)" if target.earlier_probe else ""
         verdict = f"{target.verdict}{earlier} at {target.verified_at}"
-    elif target.condition == "rendered" and target.report_arrival:
+        return f"{verdict}, but {target.outdated}" if target.outdated else verdict
+    if target.outdated:
+        return f"{verdict}: {target.outdated}"
+    if target.condition == "rendered" and target.report_arrival:
         verdict += f": run the notebook; {target.report_arrival}"
     elif target.condition == "rendered":
         spec = shlex.quote(str(loaded.path))
         verdict += f": run the notebook, then provision report add FILE --spec {spec}"
-    return f"{verdict}, but {target.outdated}" if target.outdated else verdict
+    return verdict

@@ -27,7 +27,7 @@ class TargetStatus:
     """Condition of one target, its location, and its verdict if it has one.
 
     Attributes:
-        condition: A word such as "absent", "incomplete", "outdated", "rendered" or "current".
+        condition: A word such as "absent", "gone", "incomplete", "outdated" or "current".
         outdated: Why the verdict no longer applies; "" when it does.
     """
 
@@ -112,7 +112,8 @@ def _target_status(
     context = with_verified_tier(driver, context, ledger.state, reader)
     current = driver.condition(context, ledger, reader)
     outdated, earlier_probe = current.drift, False
-    if not outdated and VerificationRecord.find(ledger.state, context.address):
+    stored = VerificationRecord.find(ledger.state, context.address)
+    if stored is not None and stored.verdict and not outdated:
         planned = driver.plan_verification(context, ledger.state, reader)
         outdated, earlier_probe = planned.reason if planned.needed else "", planned.earlier_probe
     verdict = _stored_verdict(loaded, ledger, name)

@@ -179,7 +179,8 @@ class ColabEnterpriseDriver(Driver[TemplateObservation]):
             return self.condition_without_record(context, ledger)
         action, *_ = self.plan(context, self.observe(context, ledger, reader))
         conditions = {Operation.KEEP: "current", Operation.CREATE: "gone"}
-        return TargetCondition(conditions.get(action.operation, "outdated"), location)
+        drift = "the template no longer exists" if action.operation is Operation.CREATE else ""
+        return TargetCondition(conditions.get(action.operation, "outdated"), location, drift)
 
     def location(self, address: str, folder: Path, state: State) -> str | None:  # noqa: ARG002
         """Return name and region of the recorded template."""

@@ -276,8 +276,11 @@ class LocalDriver(Driver[LocalObservation]):
             return TargetCondition("current", location)
         if observed.exists or observed.interrupted:
             return TargetCondition("incomplete", location)
-        recorded = self.location(context.address, context.folder, ledger.state)
-        return TargetCondition("absent" if recorded is None else "outdated", location)
+        if observed.recorded is None:
+            return TargetCondition("absent", location)
+        if reader.exists(stable_path(context)):
+            return TargetCondition("outdated", location)
+        return TargetCondition("gone", location, "the environment no longer exists")
 
     def location(self, address: str, folder: Path, state: State) -> str | None:
         """Return the stable path of the recorded environment."""

@@ -309,7 +309,9 @@ class WorkbenchDriver(Driver[WorkbenchObservation]):
         """Return the condition of the instance; "incomplete" if only the journal has it."""
         location = self.location(context.address, context.folder, ledger.state)
         if location is not None:
-            return TargetCondition(self.observe(context, ledger, reader).condition, location)
+            condition = self.observe(context, ledger, reader).condition
+            drift = "the instance no longer exists" if condition == "gone" else ""
+            return TargetCondition(condition, location, drift)
         intent = without_image_jobs(ledger).find_interrupted(context.address)
         if intent is None:
             return TargetCondition("absent", "")
