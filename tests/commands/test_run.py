@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from pathlib import Path
 
@@ -88,9 +89,9 @@ def test_no_monitor_writes_nothing_and_says_nothing(made: Bench) -> None:
     assert "provision run spec.yaml --target local -- PROGRAM" in missing.stderr
 
 
-def test_a_failed_program_in_a_changed_environment_has_a_hint(made: Bench) -> None:
-    def run(code: str) -> str:
-        words = ("run", "spec.yaml", "--", "python", "-c", code)
+def test_a_changed_environment_is_reported_before_the_program_starts(made: Bench) -> None:
+    def run(code: str, *options: str) -> str:
+        words = ("run", "spec.yaml", *options, "--", "python", "-c", code)
         return " ".join(made.run(*words, MY_TOKEN="s3cret-value").stderr.split())
 
     assert "by hand" not in run("raise SystemExit(3)")
@@ -98,10 +99,14 @@ def test_a_failed_program_in_a_changed_environment_has_a_hint(made: Bench) -> No
     (site / "beta-9.dist-info").mkdir()
     restore = "restore it with `provision apply spec.yaml`"
     hint = f"the environment was changed by hand (beta was added); {restore}"
-    assert hint in run("raise SystemExit(3)")
-    assert hint in run("import os; os.abort()")
-    assert "by hand" not in run("")
-    assert "by hand" not in run("import os; os.kill(os.getpid(), 15)")
+    assert hint in run("", "--no-monitor")
+    assert run("import sys; sys.exit('the end')").startswith(f"{hint} the end")
+    shutil.rmtree(site / "beta-9.dist-info")
+    with (site / "alpha/__init__.py").open("a") as module:
+        module.write("x = 1\n")
+    edited = run("")
+    assert "the environment was changed by hand (alpha: " in edited
+    assert "alpha/__init__.py" in edited
 
 
 @pytest.mark.parametrize(

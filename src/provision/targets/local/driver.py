@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,7 +11,7 @@ from provision.effects.local import (
     MonitorRequest,
     RemoveTree,
 )
-from provision.effects.system import ProgressCallback, Reader, System
+from provision.effects.system import Reader, System
 from provision.errors import Refused
 from provision.kinds.base import Refusal
 from provision.plan import Action, Intent, Operation
@@ -59,16 +57,11 @@ from provision.targets.stored_verdict import VerificationRecord
 from provision.targets.summary import TargetCondition, TargetSummary
 
 _SHARED_FILES = " (packages copied from the earlier environment were already compared there)"
-_ENDED_ON_REQUEST = (0, -signal.SIGINT, -signal.SIGTERM, -signal.SIGHUP)
-"""The ends of a program whose cause is known."""
 
 
 @dataclass(frozen=True, slots=True)
 class LocalProgram:
-    """A program that has the caller's terminal for as long as it is followed.
-
-    `hint` is a possible cause of its failure, "" for none.
-    """
+    """A program that has the caller's terminal for as long as it is followed."""
 
     system: System
     argv: tuple[str, ...]
@@ -76,21 +69,12 @@ class LocalProgram:
     monitor: MonitorRequest | None
     prefix: Path
     folder: Path | None
-    hint: str
-    progress: ProgressCallback
 
     def follow(self) -> int:
-        """Run the program to its end, and show the hint if it fails.
-
-        Without a monitor this process becomes the program.
-        """
-        code = self.system.run(
+        """Run the program to its end; without a monitor this process becomes the program."""
+        return self.system.run(
             self.argv, self.variables, self.monitor, prefix=self.prefix, folder=self.folder
         )
-        if self.hint and code not in _ENDED_ON_REQUEST:
-            with suppress(OSError):  # standard error may be closed by now
-                self.progress(self.hint)
-        return code
 
     def stop(self) -> None:
         """Do nothing: the program ends with the process that follows it."""
@@ -251,16 +235,12 @@ class LocalDriver(Driver[LocalObservation]):
             **self.get_environment_variables(context, inherited),
             **_activation_variables(prefix, inherited),
         }
-        hint = ""
         if observed.differences:
-            hint = (
+            journal.progress(
                 f"the environment was changed by hand ({join_limited(observed.differences)}); "
                 f"restore it with `{context.command('apply')}`"
             )
-        folder = _code_folder(context)
-        return LocalProgram(
-            system, argv, variables, monitor, prefix, folder, hint, journal.progress
-        )
+        return LocalProgram(system, argv, variables, monitor, prefix, _code_folder(context))
 
     def condition(self, context: TargetContext, ledger: Ledger, reader: Reader) -> TargetCondition:
         """Return the condition of the environment, with its packages and files compared."""
