@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -45,14 +46,14 @@ def write(bench: Bench, *words: str, timeout: str = "60s", expect: str = "") -> 
     (source / "helper.py").write_text("VALUE = 1\n")
 
 
-def report(bench: Bench) -> dict[str, Any]:
-    path = bench.folder / ".provision/reports/spec.local/report.json"
+def report(bench: Bench, target: str = "local") -> dict[str, Any]:
+    path = bench.folder / f".provision/reports/spec.{target}/report.json"
     found: dict[str, Any] = expand(json.loads(path.read_bytes()))
     return found
 
 
-def check(bench: Bench, name: str) -> dict[str, Any]:
-    (found,) = (one for one in report(bench)["checks"] if one["id"] == name)
+def check(bench: Bench, name: str, target: str = "local") -> dict[str, Any]:
+    (found,) = (one for one in report(bench, target)["checks"] if one["id"] == name)
     return dict(found)
 
 
@@ -125,9 +126,22 @@ def test_a_command_that_does_not_do_what_is_expected_fails(
     assert message in failed["message"]
     assert "verify.timeout" in failed["fix"] or "provision why" in failed["fix"]
     if words == ["--fail"]:
-        assert "`provision run -- python train.py --fail`" in failed["fix"]
+        assert "`provision run spec.yaml -- python train.py --fail`" in failed["fix"]
         output = failed["observed"]["output"]
         assert output == "100%|##| 2/2 [00:00<?, ?it/s]\nvalue 1 is not allowed"
+
+
+def test_the_printed_command_runs_at_one_of_several_targets(bench: Bench) -> None:
+    write(bench, "--fail")
+    spec = bench.folder / "spec.yaml"
+    spec.write_text(spec.read_text() + "targets: {here: {kind: local}, there: {kind: local}}\n")
+    assert bench.run("apply", "spec.yaml", "--target", "here", "--yes").returncode == 1
+    fix = check(bench, "V02", "here")["fix"]
+    command = shlex.split(fix.split("`")[1])
+    assert command[1:5] == ["run", "spec.yaml", "--target", "here"]
+    done = bench.run(*command[1:])
+    assert done.returncode == 1, done.stderr
+    assert "value 1 is not allowed" in done.stdout + done.stderr
 
 
 @pytest.mark.long

@@ -96,6 +96,16 @@ def test_what_moves_decides(reports: Path, asked: Document, holds: bool) -> None
     assert found(reports, asked) is holds
 
 
+def test_a_verification_from_another_folder_keeps_the_proof(reports: Path) -> None:
+    """The request has the command line that runs a program, with the path of the spec."""
+    before = json.loads((reports / "expectations.json").read_bytes())
+    command = {"argv": ["python", "train.py"], "run": "provision run spec.yaml"}
+    (reports / "expectations.json").write_text(json.dumps({**before, "command": command}))
+    moved = {**command, "run": "provision run ../spec.yaml"}
+    assert found(reports, {**request(), "command": moved})
+    assert not found(reports, {**request(), "command": {**moved, "argv": ["python", "other.py"]}})
+
+
 @pytest.mark.parametrize(
     "change",
     [

@@ -85,6 +85,16 @@ class TargetContext:
             self.sources,
         )
 
+    def with_run_command(self, expectations: dict[str, Any]) -> dict[str, Any]:
+        """Return expectations with the command line that runs a program at this target.
+
+        It depends on the working folder, and no verdict depends on it.
+        """
+        if "command" not in expectations:
+            return expectations
+        command = {**expectations["command"], "run": self.command("run")}
+        return {**expectations, "command": command}
+
     @property
     def address(self) -> str:
         """The target's name in plan, state and journal."""

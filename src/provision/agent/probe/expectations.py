@@ -79,13 +79,15 @@ class DeclaredCode:
 class DeclaredCommand:
     """The command of the project: arguments, exit code, files that it writes, and its output.
 
-    `stdout` is a regular expression that matches somewhere in it; None for any output.
+    `stdout` is a regular expression that matches somewhere in it; None for any output. `run` is the
+    command line that runs a program at the target; "" if there is none.
     """
 
     argv: tuple[str, ...]
     exit: int
     files: tuple[str, ...]
     stdout: str | None
+    run: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,4 +369,5 @@ def _command(command: FieldReader | None) -> DeclaredCommand | None:
         int(command.number("exit")),
         command.texts("files"),
         command.optional_text("stdout"),
+        str(command.document.get("run") or ""),
     )

@@ -42,7 +42,7 @@ def run_probe(
         ExternalError: the probe itself failed.
     """
     system, progress, folder = journal.system, journal.progress, context.reports_folder
-    declared = context.expectations(interpreter.prefix)
+    declared = context.with_run_command(context.expectations(interpreter.prefix))
     if context.code is not None:
         place = {"folder": str(context.code.folder), "manifest": str(folder / "code.json")}
         declared["code"] = {**declared["code"], **place}

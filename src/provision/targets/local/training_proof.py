@@ -117,6 +117,9 @@ def _has_trained(report: Report) -> bool:
 def _fixed_part(request: Mapping[str, Any]) -> dict[str, Any]:
     rest = {key: value for key, value in request.items() if key not in _INDEPENDENT}
     rest["python"] = {**rest.get("python", {}), "prefix": ""}
+    if "command" in rest:
+        # The command line of `provision run` depends on the working folder.
+        rest["command"] = {**rest["command"], "run": ""}
     return rest
 
 

@@ -83,6 +83,7 @@ def build_job_config(
     """Return the document of one run in a region: a verification, or the user's program."""
     spec, run, target = context.spec, names.run_folder(region, nonce), get_job_target(context)
     simulated = list(context.sandbox_sources.simulated) if context.sandbox_sources else []
+    expectations = context.with_run_command(context.expectations(get_prefix(context)))
     setup: dict[str, Any] = {
         "schema": _SETUP_SCHEMA,
         "nonce": nonce,
@@ -98,7 +99,7 @@ def build_job_config(
         "gpu": None,
         "kernel": None,
         "simulated": simulated,
-        "expectations": {**context.expectations(get_prefix(context)), "nonce": nonce},
+        "expectations": {**expectations, "nonce": nonce},
         "uv": read_pinned_uv(),
         "fetch": {
             name: {

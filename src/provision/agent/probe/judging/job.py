@@ -56,14 +56,16 @@ def _command(given: JudgeInput) -> Judgement:
         problems.append(f"its output does not match {command.stdout}")
     if problems:
         lines = given["command.tail"].strip().splitlines()
+        how = "run the command in this environment"
+        if command.run:
+            how = f"run the command with `{command.run} -- {shlex.join(command.argv)}`"
         last = [line for line in lines if line.strip() and not _PROGRESS_BAR.search(line)][-1:]
         return fails(
             "; ".join([*problems, *(f"the last line: {line[:200]}" for line in last)]),
             expected,
             {**observed, "output": given["command.tail"]},
             "the command fails in this environment, or `verify.command` expects a different result",
-            f"run the command with `provision run -- {shlex.join(command.argv)}`, and pass the "
-            "output to `provision why`",
+            f"{how}, and pass the output to `provision why`",
         )
     return passes(
         f"the command ended with exit code {code} after {given['command.wall_s']:.1f} s",
