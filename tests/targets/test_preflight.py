@@ -71,7 +71,12 @@ def notes(gpus: tuple[str, ...] | None = None, **fields: object) -> tuple[str, .
         (
             None,
             {"secrets": {"TOKEN": {"env": "HF_TOKEN"}}},
-            ("secrets.TOKEN: the environment variable HF_TOKEN is not set or is empty",),
+            (
+                (
+                    "secrets.TOKEN: the environment variable HF_TOKEN is not set or is empty; the "
+                    "verification will fail (Y01)"
+                ),
+            ),
         ),
     ],
 )

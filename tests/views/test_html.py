@@ -172,7 +172,7 @@ def test_failures_come_first_with_declared_found_why_fix() -> None:
         "why another index",
         "fix provision apply",
         "unknown T03",
-        "Proof None (required: a Hugging Face Trainer run).",
+        "Proof None: the training passed, but P02, T02 and T03 did not.",
         "Warnings",
         "Expected and found",
         "Measurements and thresholds",

@@ -205,6 +205,30 @@ def test_only_a_verified_report_with_training_claims_a_proof() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("failing", "words"),
+    [
+        (("Y01",), "but Y01 did not"),
+        (("Y01", "V02"), "but Y01 and V02 did not"),
+        (("Y01", "V02", "E02", "W01", "N02"), "but Y01, V02, E02 and 2 more did not"),
+    ],
+)
+def test_training_that_passed_in_a_failed_report_is_named(
+    failing: tuple[str, ...], words: str
+) -> None:
+    document = verified()
+    document["checks"] += [check(name, "job", name, "fail", required=True) for name in failing]
+    document["verdict"] = {**document["verdict"], "result": "failed", "first_cause": failing[0]}
+    assert f"proof: none: the training passed, {words}" in render_text(
+        document, False, 80, False, PATH
+    )
+    (row,) = (row for row in document["checks"] if row["id"] == "R02")
+    row["status"] = "fail"
+    assert "proof: none (required: a Hugging Face Trainer run)" in render_text(
+        document, False, 80, False, PATH
+    )
+
+
 def test_the_declared_command_is_the_proof_if_no_training_check_ran() -> None:
     document = verified()
     document["checks"] = [one for one in document["checks"] if one["group"] != "training"]

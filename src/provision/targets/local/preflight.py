@@ -71,7 +71,10 @@ def _secret_problems(context: TargetContext, reader: Reader) -> Iterator[str]:
     variables = reader.environment()
     for name, reference in context.spec.secrets.items():
         if reference.env and not variables.get(reference.env):
-            yield f"secrets.{name}: the environment variable {reference.env} is not set or is empty"
+            yield (
+                f"secrets.{name}: the environment variable {reference.env} is not set or is "
+                "empty; the verification will fail (Y01)"
+            )
 
 
 def _download_notes(context: TargetContext, resources: MachineResources) -> Iterator[str]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from provision.agent.probe.model import Status, Threshold
-from provision.spelling import pluralize
+from provision.spelling import join_words, pluralize
 from provision.verification.fit_model import COMMAND_CHECK
 from provision.verification.report import Report, ReportedCheck, rows_of, to_number
 from provision.views.formatting import format_json_value, map_strings, to_safe_text
@@ -162,6 +162,11 @@ class ReportView:
         proof = self.report.subject.proof
         run = PROOF_NAMES.get(proof, proof)
         if self.report.verdict not in _PASSING_RESULTS:
+            if self._training_passed:
+                ids = list(dict.fromkeys(check.id for check in self.problems))
+                more = [f"{len(ids) - 3} more"] if len(ids) > 3 else []
+                others = join_words([*ids[:3], *more])
+                return f"none: the training passed, but {others} did not"
             return f"none (required: {run})" if run else "none"
         if earlier := self.report.subject.training_proof:
             return f"imports, with the training proof from {earlier}"
@@ -172,6 +177,13 @@ class ReportView:
         if self.report.verdict == "verified":
             return f"{run} on this machine"
         return f"{run} on a simulated device"
+
+    @property
+    def _training_passed(self) -> bool:
+        """True if training checks passed, and the problems are in other groups."""
+        if not self.problems or any(check.group == TRAINING_GROUP for check in self.problems):
+            return False
+        return any(check.group == TRAINING_GROUP for check in self.of(Status.PASS))
 
     @property
     def remarks(self) -> tuple[ReportedCheck, ...]:
