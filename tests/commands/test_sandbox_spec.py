@@ -9,6 +9,7 @@ from provision.commands.shared.load import LoadedSpec, load_spec
 from provision.commands.shared.lock_file import read_lock
 from provision.commands.shared.sandbox_spec import build_sandbox_spec
 from provision.commands.shared.target_plans import get_driver_and_context
+from tests.commands.test_vertex_job import SPEC as JOB
 from tests.rig import Bench
 
 SPEC = """\
@@ -75,3 +76,17 @@ def test_processes_of_a_gpu_spec_are_connected_without_one(bench: Bench) -> None
     _, context = get_driver_and_context(emulated, lock, "team", system)
     assert context.spec.env == context.effective_spec.env == {"ACCELERATE_USE_CPU": "true"}
     assert not context.spec.gpu.is_none
+
+
+def test_secrets_of_secret_manager_are_named_as_placeholders(bench: Bench) -> None:
+    text = f"{JOB}    service_account: a@my-project.iam.gserviceaccount.com\n"
+    path, system = bench.spec(text), RealSystem(bench.environment())
+    plain = build_sandbox_spec(load_spec(path, system), system).sandbox_sources
+    secrets = "secrets: {B: {secret: projects/p/secrets/b/versions/1, env: B}}\n"
+    bench.spec(text + secrets)
+    named = build_sandbox_spec(load_spec(path, system), system).sandbox_sources
+    assert plain is not None
+    assert named is not None
+    (note,) = set(named.simulated) - set(plain.simulated)
+    assert note.startswith("Secret Manager: placeholders")
+    assert note.endswith(": B")

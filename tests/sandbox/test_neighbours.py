@@ -117,7 +117,9 @@ def test_names_of_quotas(card: str, metric: str) -> None:
 
 def test_secrets(sandbox: Clients) -> None:
     secret = "/v1/projects/my-project/secrets/hf"
-    assert sandbox.http("GET", f"{secret}/versions/latest:access")[0] == 404
+    for version in ("3", "latest"):
+        body = sandbox.http("GET", f"{secret}/versions/{version}:access")[1]
+        assert base64.b64decode(body["payload"]["data"]) == b"sandbox-placeholder-hf"
     for value in (b"one", b"two"):
         sandbox.http(
             "POST", f"{secret}:addVersion", {"payload": {"data": base64.b64encode(value).decode()}}

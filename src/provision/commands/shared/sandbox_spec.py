@@ -15,6 +15,7 @@ from provision.spec import Precision, Spec
 from provision.targets import SandboxSources, find_driver, load_driver
 
 _GPU_REQUIREMENTS = ("vram", "driver", "compute_capability")
+_PLACEHOLDERS = "Secret Manager: placeholders, except values that were added to the emulator"
 _GPU_PRECISIONS = (Precision.FP16, Precision.TF32)
 """Precisions that a training run on a CPU ignores (check R03)."""
 
@@ -31,11 +32,14 @@ def build_sandbox_spec(loaded: LoadedSpec, reader: Reader) -> LoadedSpec:
     spec = loaded.spec
     targets: dict[str, TargetModel] = {}
     simulated: dict[str, None] = {}
+    placeholders: set[str] = set()
     for name, target in spec.targets.items():
         driver = find_driver(spec, name)
         if driver is not None and driver.sandbox_note:
             targets[name] = target
             simulated[driver.sandbox_note] = None
+            secrets = spec.with_settings_of(name).secrets
+            placeholders |= {key for key, source in secrets.items() if source.secret}
     if not targets:
         supported = [
             kind.name
@@ -47,6 +51,9 @@ def build_sandbox_spec(loaded: LoadedSpec, reader: Reader) -> LoadedSpec:
             why=f"{loaded.path} has no such target",
             hint="omit --sandbox; targets of other kinds do not need a cloud account",
         )
+    if placeholders:
+        names = ", ".join(sorted(placeholders))
+        simulated[f"{_PLACEHOLDERS}: {names}"] = None
     python = _choose_python(spec.python, reader)
     if python != spec.python:
         simulated[f"Python: {python} instead of {spec.python}"] = None
