@@ -96,10 +96,10 @@ def test_the_first_job_adds_wheels_and_the_next_one_needs_no_index(cluster: Clus
     assert "wheels" not in errors
     gone = cluster.bench.run("destroy", "spec.yaml", "--sandbox", "--yes")
     assert gone.returncode == 0, gone.stderr
-    note = (
-        f"wheels in {FOLDER}, if any, stay, because other targets may use them; `gcloud storage rm "
-    )
-    assert note in " ".join(gone.stderr.split())
+    shown = " ".join(gone.stderr.split())
+    note = "stay, because other targets may use them; `rm -r .provision/sandbox` deletes them"
+    assert f"wheels in {FOLDER}, if any, {note}" in shown
+    assert "to remove the emulator's data too, delete .provision/sandbox" in shown
     digests = {hashlib.sha256(content).hexdigest() for content in cluster.objects.values()}
     assert len(digests) == 2
     assert digests == {name.removeprefix(PREFIX).split("/")[0] for name in cluster.objects}

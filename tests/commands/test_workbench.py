@@ -36,6 +36,7 @@ from provision.effects.google import AwaitReport, CreateInstance, StopInstance
 from provision.effects.system import Effect, ProgressCallback
 from provision.errors import ExternalError, ProvisionError, Refused
 from provision.plan import Operation
+from provision.sandbox.booter import Booter
 from provision.sandbox.faults import Faults
 from provision.sandbox.metadata_server import instance_attributes
 from provision.sandbox.serve import serve
@@ -65,7 +66,7 @@ targets:
 
 
 @dataclass
-class Device:
+class Device(Booter):
     """Answers for an instance as soon as it boots. `verdict` None: it never answers; "error": its
     program fails; `lies` changes what it sends.
     """

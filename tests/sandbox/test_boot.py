@@ -420,9 +420,12 @@ def test_the_disk_goes_with_the_instance_and_stays_without(
     booter.stop(NAME)
     assert (disk(booter) / ENVIRONMENT).is_dir()
     boot(booter, cloud)
-    cloud.store.body = None
-    booter.stop(NAME)
+    booter.delete(NAME)
     assert list((booter.folder / "machines").iterdir()) == []
+    boot(booter, cloud)
+    booter.stop(NAME)
+    booter.delete(NAME)
+    assert list((booter.folder / "machines").iterdir()) == [], "its device was off"
 
 
 @pytest.mark.long

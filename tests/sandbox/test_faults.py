@@ -15,6 +15,7 @@ from google.protobuf import json_format
 from googleapiclient.errors import HttpError
 
 from provision.errors import UsageError
+from provision.sandbox.booter import Booter
 from provision.sandbox.faults import FAULT_KINDS, Faults
 from provision.sandbox.scripted_errors import TRIGGERS
 from tests.sandbox.test_custom_jobs import L4, POOL, CustomJobs
@@ -332,7 +333,7 @@ def test_no_guest_attributes(tmp_path: Path) -> None:
 def test_faults_of_the_device_are_told_to_whoever_boots_it(tmp_path: Path, fault: str) -> None:
     told: list[Faults] = []
 
-    class Listening:
+    class Listening(Booter):
         def start(self, store: Any, name: str, endpoints: Any, faults: Faults) -> None:
             told.append(faults)
 

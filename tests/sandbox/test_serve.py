@@ -19,6 +19,7 @@ import pytest
 from provision.errors import ExternalError
 from provision.extras import install_command
 from provision.sandbox import http_server as sandbox_http
+from provision.sandbox.booter import Booter
 from provision.sandbox.faults import Faults
 from provision.sandbox.http_server import Request, Router
 from provision.sandbox.lifecycle import Delays
@@ -28,7 +29,7 @@ from tests import fork_server
 from tests.sandbox_rig import BODY, NAME, ZONE, Clients, clients
 
 
-class Recording:
+class Recording(Booter):
     """A booter that writes down what it is asked."""
 
     def __init__(self, *, ends: bool = False) -> None:

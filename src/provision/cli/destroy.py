@@ -140,11 +140,24 @@ def _destroy_spec(
         console.print_document(removed=titles, **console.failures_to_json(failed))
     elif removed or failed:
         console.print_result(f"removed: {len(removed)}")
+        _print_remaining_data(spec, system, sandbox=sandbox)
     else:
         console.print_result("nothing to remove: this spec has no resources here")
-        if not sandbox and _has_sandbox_resources(spec, system):
+        if not sandbox and _has_sandbox_resources(spec, system, f"{spec.stem}/"):
             console.print_note("to remove the resources in the sandbox, add --sandbox")
     return max((error.exit_code for error in failed.values()), default=0)
+
+
+def _print_remaining_data(spec: Path, system: System, *, sandbox: bool) -> None:
+    """Print where the emulator keeps its data, once no target is left in a sandbox."""
+    from provision.cli.console import print_note
+    from provision.commands.shared.load import sandbox_folder
+
+    if sandbox and not _has_sandbox_resources(spec, system, ""):
+        print_note(
+            "SANDBOX: nothing is left to destroy; to remove the emulator's data too, delete "
+            f"{sandbox_folder(spec)}"
+        )
 
 
 def _confirm(actions: tuple[Action, ...], *, yes: bool, as_json: bool) -> None:
@@ -158,7 +171,8 @@ def _confirm(actions: tuple[Action, ...], *, yes: bool, as_json: bool) -> None:
     console.confirm("Remove these resources?", yes=yes, doing="destroy")
 
 
-def _has_sandbox_resources(path: Path, system: System) -> bool:
+def _has_sandbox_resources(path: Path, system: System, prefix: str) -> bool:
+    """Return whether the sandbox of a spec records resources at addresses with a prefix."""
     from provision.commands.shared.load import state_folder
     from provision.errors import ProvisionError
     from provision.state_store import LocalStore
@@ -167,4 +181,4 @@ def _has_sandbox_resources(path: Path, system: System) -> bool:
         ledger = LocalStore(state_folder(path, sandbox=True), system).load_ledger()
     except ProvisionError:  # the commands with --sandbox report a damaged state
         return False
-    return any(address.startswith(f"{path.stem}/") for address in ledger.state.resources)
+    return any(address.startswith(prefix) for address in ledger.state.resources)

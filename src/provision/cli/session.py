@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -131,6 +132,8 @@ def render_for_sandbox(command: InstanceCommand, path: Path, shown: Path | None 
             return format_command("status", spec, sandbox=True)
         case "list":
             return format_command("orphans", path, sandbox=True)
+        case "delete-objects":
+            return f"rm -r {shlex.quote(folder)}"
         case "diagnose":
             return f"its disk is in {folder}/machines/"
         case "read-console":

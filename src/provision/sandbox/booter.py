@@ -23,7 +23,11 @@ class Booter:
         """
 
     def stop(self, name: str) -> None:
-        """End the device of an instance that is stopped, reset or deleted."""
+        """End the device of an instance that is stopped or reset."""
+
+    def delete(self, name: str) -> None:
+        """End the device of a deleted instance, and remove its disks."""
+        self.stop(name)
 
     def close(self) -> None:
         """End every device, wait for it, and boot no more. Called when the sandbox ends."""

@@ -91,9 +91,10 @@ class Lifecycle:
             operations.complete(record, None)
             return []
         calls: list[Callable[[], None]] = []
-        if verb in ("delete", "stop", "reset") and not record.get("idle"):
+        if verb in ("stop", "reset") and not record.get("idle"):
             calls.append(partial(self._booter.stop, name))
         if verb == "delete":
+            calls.append(partial(self._booter.delete, name))
             operations.complete(record, None)
             self._store.delete_instance(name)
             return calls

@@ -126,8 +126,11 @@ class NamespaceBooter(Booter):
             machine.process.kill()
             machine.process.wait()
         machine.proxy.close()
-        if machine.store.instance(name) is None:
-            shutil.rmtree(self._machine_folder(name), ignore_errors=True)
+
+    def delete(self, name: str) -> None:
+        """End the device of a deleted instance, and remove its disks."""
+        self.stop(name)
+        shutil.rmtree(self._machine_folder(name), ignore_errors=True)
 
     def close(self) -> None:
         """End every device and wait for it; requests still in progress do not boot another one."""

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Literal, NamedTuple
 
-Verb = Literal["delete", "describe", "diagnose", "list", "read-console"]
+Verb = Literal["delete", "delete-objects", "describe", "diagnose", "list", "read-console"]
 
 
 class InstanceCommand(NamedTuple):
-    """A command about an instance, or about all of a zone if `instance` is empty."""
+    """A command about an instance, or about all of a zone if `instance` is empty.
+
+    For "delete-objects", `instance` is the address of a folder in a bucket.
+    """
 
     verb: Verb
     project: str
@@ -22,6 +26,8 @@ class InstanceCommand(NamedTuple):
 def to_gcloud(command: InstanceCommand) -> str:
     """Return the command line of gcloud."""
     verb, project, zone, instance = command
+    if verb == "delete-objects":
+        return f"gcloud storage rm --recursive {shlex.quote(instance)}"
     if verb == "read-console":
         return (
             f"gcloud compute instances get-serial-port-output {instance} "

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from shlex import quote
 
+from provision.adapters.google.instance_commands import InstanceCommand, render_command
 from provision.effects.google import DeleteObjects, UploadObjects
 from provision.effects.local import RemoveTree
 from provision.effects.system import Effect
@@ -164,9 +164,10 @@ def _notes(context: TargetContext, observed: JobObservation) -> Iterator[str]:
 def _note_wheels(folder: str) -> str:
     """Return the note that the wheels next to the folder of a target stay."""
     wheels = locate_wheels(folder.rsplit("/", 3)[0])
+    command = render_command(InstanceCommand("delete-objects", "", "", wheels))
     return (
-        f"wheels in {wheels}, if any, stay, because other targets may use them; `gcloud storage rm "
-        f"--recursive {quote(wheels)}` deletes them"
+        f"wheels in {wheels}, if any, stay, because other targets may use them; `{command}` "
+        "deletes them"
     )
 
 
