@@ -344,6 +344,13 @@ FAILURES: list[Case] = [
         "europe-west4: the region has no capacity for the job",
     ),
     ("internal", SPEC, ("internal-job:2",), 2, "failed twice with an internal error in Vertex AI"),
+    (
+        "no such replica",
+        SPEC,
+        ("worker-lost:workerpool1-7",),
+        2,
+        "--fault worker-lost:workerpool1-7: the job does not have this replica; it has workerpool0",
+    ),
     ("quota", SPEC, ("quota:us-central1",), 2, "custom_model_training_cpus"),
     ("act as", SPEC, ("act-as",), 2, "iam.serviceAccounts.actAs"),
     ("cancelled", SPEC, ("cancelled-by-other",), 3, "was cancelled, but not by this command"),

@@ -420,10 +420,7 @@ def test_a_kernel_that_dies_and_one_that_may_not_write(
 
 def test_custom_jobs_that_go_wrong(tmp_path: Path) -> None:
     europe, south = (REGION.replace("us-central1", name) for name in ("europe-west4", "us-south1"))
-    faults = (
-        *("stockout:us-central1", "quota:europe-west4", "lost-answer"),
-        *("worker-lost:workerpool1-0", "replica-missing:workerpool1-1"),
-    )
+    faults = ("stockout:us-central1", "quota:europe-west4", "lost-answer")
     with clients(tmp_path, *faults) as sandbox:
         jobs = CustomJobs(sandbox)
         with pytest.raises(HttpError, match="connection was closed"):
@@ -433,14 +430,23 @@ def test_custom_jobs_that_go_wrong(tmp_path: Path) -> None:
         with pytest.raises(HttpError, match="quota metrics exceed quota limits") as caught:
             jobs.create(custom_job(workerPoolSpecs=[{**POOL, "machineSpec": L4}]), europe)
         assert "custom_model_training_nvidia_l4_gpus" in str(caught.value)
-        name = jobs.create(custom_job("import time; time.sleep(60)", workers=1), south)["name"]
+        jobs.built.close()
+    faults = ("worker-lost:workerpool1-0", "replica-missing:workerpool1-1")
+    with clients(tmp_path / "replicas", *faults) as sandbox:
+        jobs = CustomJobs(sandbox)
+        absent = "--fault replica-missing:workerpool1-1: the job does not have this replica; it has"
+        with pytest.raises(HttpError, match=absent):
+            jobs.create(custom_job(workers=1), south)
+        assert jobs.rest.list(parent=south).execute() == {}
+        name = jobs.create(custom_job("import time; time.sleep(60)", workers=2), south)["name"]
         message = jobs.ended(name)["error"]["message"]
         assert "workerpool1-0 exited with a non-zero status of 137" in message
         assert sandbox.store is not None
         alone = jobs.create(custom_job("print('here')", workers=2), south)["name"]
         assert jobs.ended(alone)["state"] == "JOB_STATE_SUCCEEDED"
-        (missing,) = sandbox.store.folder.glob("replicas/*/workerpool1-1")
-        assert not (missing / "log.txt").exists()
+        missing = list(sandbox.store.folder.glob("replicas/*/workerpool1-1"))
+        assert len(missing) == 2
+        assert not any((folder / "log.txt").exists() for folder in missing)
         jobs.built.close()
     for fault in ("pending-job", "queued-job"):
         with clients(tmp_path / fault, "cancelled-by-other", fault) as sandbox:
@@ -490,6 +496,8 @@ def test_every_fault_has_a_test() -> None:
         ("stockout", "this fault requires a zone"),
         ("quota:", "this fault requires a region"),
         ("hang:1", "this fault takes no argument"),
+        ("worker-lost:3", "'3' is not the name of a replica"),
+        ("worker-preempted:worker1:step", "'worker1' is not the name of a replica"),
         ("busy:x", "'x' is not a positive number"),
         ("busy:0", "'0' is not a positive number"),
         ("busy:", "'' is not a positive number"),

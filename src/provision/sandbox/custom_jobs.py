@@ -84,12 +84,13 @@ class CustomJobs:
     def list_jobs(self, parent: str, text: str, size: int, token: str) -> Body:
         """Return the jobs of a region that match a filter."""
         self._vertex.admit(parent)
-        conditions = _parse_filter(text)
+        alternatives = _parse_filter(text)
         with self._store.read_data() as data:
             jobs = [
                 dict(body)
                 for name, body in sorted(data["custom_jobs"].items())
-                if name.startswith(f"{parent}/") and _matches(body, conditions)
+                if name.startswith(f"{parent}/")
+                and any(_matches(body, conditions) for conditions in alternatives)
             ]
         first = int(token) if token.isdecimal() else 0
         last = first + (size or _PAGE)
@@ -205,6 +206,16 @@ class CustomJobs:
 
     def _raise_creation_fault(self, region: str, requested: Mapping[str, Any]) -> None:
         spec = requested["jobSpec"]
+        replicas = [
+            f"workerpool{number}-{index}"
+            for number, pool in enumerate(spec["workerPoolSpecs"])
+            for index in range(int(pool.get("replicaCount", 0)))
+        ]
+        if missing := self._faults.find_missing_replica(replicas):
+            raise invalid_argument(
+                f"--fault {missing}: the job does not have this replica; it has "
+                f"{', '.join(replicas)}"
+            )
         if self._faults.has("act-as"):
             raise ApiError(
                 StatusCode.PERMISSION_DENIED,
@@ -240,18 +251,25 @@ def _state(job: Mapping[str, Any]) -> str:
     return str(job["state"]).removeprefix("JOB_STATE_")
 
 
-def _parse_filter(text: str) -> tuple[tuple[str, str], ...]:
-    """Return the conditions of a filter, joined by AND; raises ApiError for other ones."""
-    conditions = []
-    for part in filter(None, re.split(r"\s+AND\s+", text.strip())):
-        match = _CONDITION.fullmatch(part)
-        if match is None:
+def _parse_filter(text: str) -> list[list[tuple[str, str]]]:
+    """Return the alternatives of a filter, each a list of conditions.
+
+    Raises:
+        ApiError: something else than conditions joined by AND, or single ones joined by OR.
+    """
+    parts = re.split(r"\s+OR\s+", text.strip())
+    alternatives = []
+    for part in parts:
+        conditions = [] if part == "" else re.split(r"\s+AND\s+", part)
+        matches = [_CONDITION.fullmatch(condition) for condition in conditions]
+        pairs = [(match[1], match[2]) for match in matches if match is not None]
+        if len(pairs) < len(matches) or (len(parts) > 1 and len(pairs) != 1):
             raise invalid_argument(f"Invalid filter: {text}")
-        conditions.append((match[1], match[2]))
-    return tuple(conditions)
+        alternatives.append(pairs)
+    return alternatives
 
 
-def _matches(job: Mapping[str, Any], conditions: tuple[tuple[str, str], ...]) -> bool:
+def _matches(job: Mapping[str, Any], conditions: list[tuple[str, str]]) -> bool:
     fields = {"state": job["state"], "display_name": job["displayName"]}
     labels = {f"labels.{key}": value for key, value in job.get("labels", {}).items()}
     return all({**fields, **labels}.get(field) == value for field, value in conditions)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterable
 from pathlib import Path
@@ -130,6 +131,9 @@ FAULT_KINDS: Final = {
 }
 
 
+_REPLICA = re.compile(r"workerpool[0-3]-[0-9]+")
+
+
 class Faults:
     """The faults of a sandbox with their remaining counts."""
 
@@ -149,6 +153,17 @@ class Faults:
     def locations(self, name: str) -> frozenset[str]:
         """Return the zones or regions of a fault."""
         return frozenset(self._locations.get(name, ()))
+
+    def find_missing_replica(self, replicas: Iterable[str]) -> str:
+        """Return the first fault that names a replica which a job does not have; "" if none."""
+        names = frozenset(replicas)
+        for fault, locations in self._locations.items():
+            if not FAULT_KINDS[fault].argument.startswith("REPLICA"):
+                continue
+            for location in sorted(locations):
+                if location.partition(":")[0] not in names:
+                    return f"{fault}:{location}"
+        return ""
 
     def consume(self, name: str) -> bool:
         """Return whether a counted fault happens now, and count it."""
@@ -198,6 +213,13 @@ class Faults:
             raise UsageError(
                 f"--fault {script}: this fault takes no argument", hint=f"use --fault {name}"
             )
+        elif kind.argument.startswith("REPLICA"):
+            if not _REPLICA.fullmatch(argument.partition(":")[0]):
+                raise UsageError(
+                    f"--fault {script}: {argument.partition(':')[0]!r} is not the name of a "
+                    "replica",
+                    hint="pass workerpool0-0 (the primary machine), or workerpool1-0 and so on",
+                )
         elif kind.argument == "FILE":
             self._scripted.append(_read_scripted_error(script, argument))
         self._locations.setdefault(name, set()).add(argument)
