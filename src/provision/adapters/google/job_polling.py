@@ -92,7 +92,12 @@ class JobFollower:
             except JobUnplaced:
                 self._client.job_stockouts.record(region_of(self._effect.name), job)
                 raise
-            self._clock.sleep(self._clock.interval_s)
+            self._sleep()
+
+    def _sleep(self) -> None:
+        """Wait for the next multiple of the interval, at which the jobs of all threads are read."""
+        interval = self._clock.interval_s
+        self._clock.sleep(interval - self._clock.now() % interval)
 
     def _is_collected(self, job: Mapping[str, Any]) -> bool:
         """Return whether a job has ended, with its results here. Raises if it takes too long."""
@@ -122,8 +127,8 @@ class JobFollower:
         return False
 
     def _find_job(self) -> Mapping[str, Any]:
-        label = f"{RUN_LABEL}={self._effect.nonce}"
-        jobs = self._client.vertex.list_jobs(self._effect.name, label)
+        _, project, _, region = self._effect.name.split("/")
+        jobs = self._client.jobs(project, region, f"{RUN_LABEL}={self._effect.nonce}")
         if not jobs:
             raise ReportUnavailable(
                 self.subject,

@@ -32,9 +32,10 @@ class _LockedProperty(cached_property[T]):
 class SharedGoogleClient(GoogleClient):
     """A `GoogleClient` that several threads may use.
 
-    An instance that one thread waits for is read by itself, those of several threads by one list
-    of their project. Quotas, machines on offer, buckets, their lists and images are read once for
-    all threads that request them at the same time.
+    An instance that one thread waits for is read by itself, those of several threads by one list of
+    their project, and their custom jobs by one list of a region. Quotas, machines on offer,
+    buckets, their lists and images are read once for all threads that request them at the same
+    time.
     """
 
     def __init__(
@@ -71,6 +72,17 @@ class SharedGoogleClient(GoogleClient):
         return self._calls.read(
             ("templates", project, region), lambda: GoogleClient.templates(self, project, region)
         )
+
+    def jobs(self, project: str, region: str, label: str) -> tuple[Mapping[str, Any], ...]:
+        """See CloudReader. Jobs with different labels are read by one list of their region."""
+        parent = f"projects/{project}/locations/{region}"
+        listed = self._calls.read_items(
+            ("jobs", parent),
+            label,
+            lambda labels: self.vertex.list_jobs(parent, *sorted(labels)),
+        )
+        key, _, value = label.partition("=")
+        return tuple(job for job in listed if job.get("labels", {}).get(key) == value)
 
     def object_uris(self, prefix: str) -> tuple[str, ...] | None:
         """See CloudReader."""

@@ -74,9 +74,10 @@ class VertexApi:
         """Return a custom job, None if it does not exist."""
         return self._rest.get_or_none(self._url(name))
 
-    def list_jobs(self, parent: str, label: str) -> tuple[RestResource, ...]:
-        """Return the custom jobs of a region with a label ("KEY=VALUE")."""
-        pages = self._rest.pages(self._url(parent, "customJobs"), {"filter": f"labels.{label}"})
+    def list_jobs(self, parent: str, *labels: str) -> tuple[RestResource, ...]:
+        """Return the custom jobs of a region with one of the labels ("KEY=VALUE")."""
+        text = " OR ".join(f"labels.{label}" for label in labels)
+        pages = self._rest.pages(self._url(parent, "customJobs"), {"filter": text})
         return tuple(item for page in pages for item in page.get("customJobs", ()))
 
     def cancel_job(self, name: str) -> None:
