@@ -30,10 +30,11 @@ _OF_TORCHRUN = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"
 """Variables that torchrun sets for each process. Vertex AI sets them for machines."""
 _FIRST_SEND_S, _SEND_S = 1.0, 15.0
 """Seconds between two parts of the output: short at first, as a program fails early."""
-_SAVE_S = 20.0
-"""Seconds that a program gets to save what it can when its machine is stopped. Our choice, below
-the 30 s of a Spot machine. GKE leaves containers only the first 15 s of them, after which it kills
-this program too: https://docs.cloud.google.com/kubernetes-engine/docs/concepts/spot-vms
+_SAVE_S = 12.0
+"""Seconds that a program gets to save what it can when its machine is stopped. Our choice: of the
+30 s of a Spot machine, GKE leaves containers the first 15 s, and the last output, the record and
+the status of the replica are still to be written.
+https://docs.cloud.google.com/kubernetes-engine/docs/concepts/spot-vms
 """
 _SAMPLER_S = 5.0
 _SAMPLER = (
