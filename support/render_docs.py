@@ -91,7 +91,7 @@ TargetTraining:
   gradient_checkpointing: true, torch_compile: true, strategy: ddp, launcher: torchrun,
   dataloader_workers: 2, data: {in_memory: 1GiB}, arguments: {warmup_steps: 1}}
 TrainingData: {in_memory: 8GiB}
-Cost: {limit_per_hour: 3.0}
+Cost: {limit_per_hour: 3.0, limit_per_run: 20}
 Code: {path: src, exclude: [data, "*.log"], git: "https://github.com/our-team/jobs", rev: v1.4,
   subdirectory: train, clone: false}
 Verify: {tier: quick, timeout: 30m, command: [python, train.py, --max_steps, "2"],

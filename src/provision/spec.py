@@ -106,10 +106,20 @@ class Platform(StrEnum):
 
 
 class Cost(StrictModel):
-    """A limit on the cost of a machine."""
+    """Limits on what a target costs."""
 
-    limit_per_hour: float | int = Field(gt=0)
+    limit_per_hour: Annotated[float | int, Field(gt=0)] | None = None
     """Limit in US dollars per hour."""
+    limit_per_run: Annotated[float | int, Field(gt=0)] | None = None
+    """Limit in US dollars for a job that lasts for the whole `max_duration` (vertex-job)."""
+
+    @model_validator(mode="after")
+    def _has_a_limit(self) -> "Cost":
+        if self.limit_per_hour is None and self.limit_per_run is None:
+            raise PydanticCustomError(
+                "cost_limit", "`cost` needs `limit_per_hour` or `limit_per_run`; set one of them"
+            )
+        return self
 
 
 def _check_regular_expression(text: str) -> str:

@@ -94,6 +94,8 @@ def test_a_good_spec_has_no_findings_and_is_named_by_its_file(folder):
         (OK + "platforms: [linux]\n", "not-a-choice", "4:13 linux", "linux-x86_64"),
         (OK + "platforms: [1]\n", "not-a-choice", "4:13 1", "linux-x86_64"),
         (OK + "cost: {limit_per_hour: '3'}\n", "wrong-type", "4:24 '3'", "write 3"),
+        (OK + "cost: {}\n", "bad-format", "4:7 {}", "limit_per_run"),
+        (OK + "cost: {limit_per_run: 0}\n", "out-of-range", "4:23 0", "more than 0"),
         (OK + "cost: {limit_per_hour: -1}\n", "out-of-range", "4:24 -1", "more than 0"),
         (OK + "secrets: {T: abc}\n", "secret-written-out", "4:14 abc", "env: HF_TOKEN"),
         (OK + "secrets: {T: {value: abc}}\n", "secret-written-out", "4:22 abc", "env: HF_TOKEN"),

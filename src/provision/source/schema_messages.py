@@ -104,7 +104,6 @@ _EXAMPLES = {
     "url": "url: https://packages.example.com/simple",
     "project": "project: my-project",
     "region": "region: us-central1",
-    "limit_per_hour": "limit_per_hour: 3.0",
 }
 
 

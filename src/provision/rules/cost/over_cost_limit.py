@@ -65,6 +65,8 @@ def _check(context: LintContext) -> Findings:
     if context.spec.cost is None:
         return
     limit = context.spec.cost.limit_per_hour
+    if limit is None:
+        return
     for machine in _list_machines(context):
         target, regions = machine.target, machine.regions
         offers = _machine_offers(context, machine, machine.machine_type)
@@ -219,7 +221,7 @@ RULE = Rule(
         example_spec("gpu: T4\ncost: {limit_per_hour: «0.5»}\n", machine_type="n1-standard-4"),
         example_spec("gpu: T4\ncost: {limit_per_hour: «9»}\n", machine_type="n1-standard-8"),
         _ENTERPRISE.format(limit="«0.4»"),
-        example_job(_JOB.format("«1.62»"), replicas="2"),
+        example_job(_JOB.format("«1.62»"), replicas="2", max_duration="4h"),
     ),
     good=examples(
         example_spec("gpu: L4\ncost: {limit_per_hour: 0.86}\n"),

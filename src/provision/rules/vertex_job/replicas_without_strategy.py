@@ -56,8 +56,10 @@ RULE = Rule(
     check=_check,
     reads_settings=True,
     bad=examples(
-        example_job("", replicas="«2»"),
-        example_job("training: {strategy: ddp, launcher: python}\n", replicas="«4»"),
+        example_job("", replicas="«2»", max_duration="4h"),
+        example_job(
+            "training: {strategy: ddp, launcher: python}\n", replicas="«4»", max_duration="4h"
+        ),
     ),
     good=examples(
         example_job("training: {strategy: fsdp}\n", replicas="2"),
