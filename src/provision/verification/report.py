@@ -182,6 +182,20 @@ class Report:
         return rows_of(self.part("packages"), "differences")
 
     @property
+    def installed(self) -> dict[str, str] | None:
+        """The versions of the packages that `packages.digest` covers; None if it lists none."""
+        versions = self.part("packages").get("installed")
+        if not isinstance(versions, Mapping):
+            return None
+        return {name: version for name, version in versions.items() if isinstance(version, str)}
+
+    @property
+    def lists_all_packages(self) -> bool:
+        """True if `installed` has every package, not only the locked ones of an image."""
+        installed = self.installed
+        return installed is not None and len(installed) == self.values.get("packages.count")
+
+    @property
     def provenance(self) -> dict[str, int]:
         """Counts of packages by how they were installed: hash-checked, preinstalled, reinstalled.
 

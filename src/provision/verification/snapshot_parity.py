@@ -110,7 +110,7 @@ def _reasons(layer: Layer, comparison: SnapshotComparison) -> Iterator[str]:
 def _observe(subject: _Subject, side: Snapshot) -> str:
     """Return the values of a subject in words, "" if the document does not show them."""
     if subject.layer is Layer.PACKAGES:
-        return f"{len(side.packages)} packages" if side.kind == "capture" else ""
+        return f"{len(side.packages)} packages" if side.lists_packages else ""
     if subject.layer is Layer.VARIABLES:
         names = [key for key in side.values if key.startswith("env.")]
         return f"{len(names)} set" if side.kind == "capture" else ""

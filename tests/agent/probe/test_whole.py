@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 from provision.agent.probe.report_json import canonical_digest, to_canonical_json
+from provision.verification import Report
 from provision.verification.device_files import probe_digest, probe_zipapp
 from tests.agent.probe.bench import Environment, checks, clean_environ, write_package
 
@@ -35,7 +36,14 @@ def test_a_good_environment_is_verified_and_says_what_was_not_proved(
     assert report["verdict"]["counts"]["fail"] == report["verdict"]["counts"]["unknown"] == 0
     assert report["subject"]["proof"] == "imports"
     assert "no training was run (proof: imports)" in report["verdict"]["sentence"]
-    assert report["packages"] == {"locked": 2, "matching": 2, "differences": []}
+    assert report["packages"] == {
+        "locked": 2,
+        "matching": 2,
+        "differences": [],
+        "installed": {"alpha": "1.0", "beta": "1.0"},
+    }
+    listed = canonical_digest(report["packages"]["installed"])
+    assert Report(report).values["packages.digest"] == listed
     assert [stage["name"] for stage in report["stages"]] == ["host", "packages", "imports"]
     assert all(stage["exit"] == 0 and not stage["timed_out"] for stage in report["stages"])
     assert checks(report)["T01"]["status"] == "skip"

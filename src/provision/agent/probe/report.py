@@ -235,6 +235,8 @@ def _packages(expected: Expectations, seen: ObservedValues, redactor: Redactor) 
     installed, count = seen.get("_packages.installed"), len(expected.packages)
     if installed is None:
         return {"locked": count, "matching": None, "differences": []}
+    # Versions are identity, as in `_published`.
+    compared = Redactor().tree(seen.get("_packages.compared", {}))
     required_by = seen.get("_packages.required_by", {})
     locked = version_differences(expected.packages, installed)
     provided = packages_of_conda(expected, seen.get("_packages.brought"))
@@ -244,7 +246,12 @@ def _packages(expected: Expectations, seen: ObservedValues, redactor: Redactor) 
         row["observed"] = redactor.tree(row["observed"])
         if position < len(locked) and row["name"] in required_by:
             row["required_by"] = required_by[row["name"]]
-    return {"locked": count, "matching": count - len(locked), "differences": differences}
+    return {
+        "locked": count,
+        "matching": count - len(locked),
+        "differences": differences,
+        "installed": compared,
+    }
 
 
 def _select(block: dict[str, str], *names: str) -> dict[str, str | None]:

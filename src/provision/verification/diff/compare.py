@@ -10,6 +10,7 @@ from provision.agent.probe.model import ReadingClass
 from provision.verification.diff.check_changes import find_check_changes
 from provision.verification.diff.derived import (
     NO_LOCKED_PACKAGES,
+    PACKAGE,
     Derivations,
     LockedPackages,
 )
@@ -69,6 +70,8 @@ def compare_reports(
             pair.key != "code.digest",
             pair.key not in decisive,
             _ORDER.index(pair.kind),
+            # The packages that the spec names come before those that others require.
+            pair.key.startswith(PACKAGE) and not derivations.declares(pair.key),
             pair.key,
         ),
     )
@@ -93,8 +96,9 @@ def _side(name: str, report: Report) -> ReportSide:
 def _readings(report: Report, other: Report, known: LockedPackages) -> _Readings:
     """Return the readings by key, packages included.
 
-    With `known` these are all locked packages; otherwise, for two reports of one lock, those that
-    differ from the lock on either side.
+    These are the packages that both reports list. If a report lists none: with `known` all locked
+    packages, otherwise, for two reports of one lock, those that differ from the lock on either
+    side.
     """
     readings = {
         row["key"]: (_CLASSES[row["class"]], row.get("value"))
@@ -103,6 +107,11 @@ def _readings(report: Report, other: Report, known: LockedPackages) -> _Readings
     }
     own, others = report.environment_digest, other.environment_digest
     locked: dict[str, Any]
+    if report.installed is not None and other.installed is not None:
+        locked = dict(report.installed)
+        if report.lists_all_packages:
+            locked = {**dict.fromkeys(other.installed), **locked}
+        return _package_readings(locked) | readings
     if own in known.versions and others in known.versions:
         locked = {**dict.fromkeys(known.versions[others]), **known.versions[own]}
     elif own == others:
@@ -112,10 +121,13 @@ def _readings(report: Report, other: Report, known: LockedPackages) -> _Readings
     if "packages.digest" not in readings:
         return readings
     locked |= _differing_packages(report, "observed")
-    packages = {
-        f"package.{name}": (ReadingClass.IDENTITY, version) for name, version in locked.items()
+    return _package_readings(locked) | readings
+
+
+def _package_readings(versions: Mapping[str, Any]) -> _Readings:
+    return {
+        f"{PACKAGE}{name}": (ReadingClass.IDENTITY, version) for name, version in versions.items()
     }
-    return packages | readings
 
 
 def _is_unobserved(value: Any) -> bool:

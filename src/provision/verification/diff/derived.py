@@ -70,7 +70,8 @@ FRAMEWORK_WEIGHTS_DEPEND_ON = (
     "host.cpu_model",
 )
 """The same for the weights of jax and Keras. XLA compiles for the processor and the card."""
-_PACKAGE = "package."
+PACKAGE = "package."
+"""Prefix of the readings with the versions of packages."""
 
 
 class LockedPackages(NamedTuple):
@@ -92,6 +93,10 @@ class Derivations(NamedTuple):
     requirers: Mapping[str, Collection[str]]
     declared: frozenset[str]
 
+    def declares(self, key: str) -> bool:
+        """Return whether a reading is of a declared package."""
+        return key.removeprefix(PACKAGE) in self.declared
+
     def root_of(self, key: str, hashed: Collection[str], differences: Collection[str]) -> str:
         """Return the difference that `key` follows from in the end, or `key` itself.
 
@@ -108,14 +113,14 @@ class Derivations(NamedTuple):
     def _parents(
         self, key: str, hashed: Collection[str], differences: Collection[str]
     ) -> Iterator[str]:
-        name = key.removeprefix(_PACKAGE)
+        name = key.removeprefix(PACKAGE)
         if name != key and name not in self.declared:
             # torch and declared packages first.
             requirers = sorted(
                 self.requirers.get(name, ()),
                 key=lambda package: (package != "torch", package not in self.declared, package),
             )
-            yield from (_PACKAGE + one for one in requirers if _PACKAGE + one in differences)
+            yield from (PACKAGE + one for one in requirers if PACKAGE + one in differences)
         patterns = [
             pattern
             for children, parents in DERIVED_FROM

@@ -48,6 +48,7 @@ class Snapshot:
             version of a loaded package that is not the installed one, `env.NAME` of a variable.
         requirers: For each package those that require it, as far as the document has them.
         distrust: The reason not to trust the document; "" for none.
+        lists_packages: Whether `values` has every installed package.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Snapshot:
     values: Mapping[str, Any]
     requirers: Mapping[str, frozenset[str]]
     distrust: str = ""
+    lists_packages: bool = False
 
     @property
     def packages(self) -> dict[str, str]:
@@ -73,7 +75,7 @@ class Snapshot:
         match area:
             case "package":
                 listed = name in REPORTED_PACKAGES or name.startswith("nvidia-")
-                return self.kind == "capture" or (self.kind == "machine" and listed)
+                return self.lists_packages or (self.kind == "machine" and listed)
             case "loaded":
                 return self.kind == "capture"
             case "env":
@@ -115,6 +117,7 @@ def read_snapshot(content: bytes, path: str, name: str) -> Snapshot:
             for row in report.differences
             if isinstance(row.get("name"), str)
         }
+        packages |= {f"package.{key}": value for key, value in (report.installed or {}).items()}
         return _snapshot(name, REPORT_SCHEMA, {**packages, **report.values}, {}, report)
     for key in ("readings", "packages") if schema == CAPTURE_SCHEMA else ():
         if key not in document:
@@ -140,8 +143,11 @@ def _snapshot(
         if isinstance(value, str) and len(value) > _MAX_TEXT:
             values[key] = f"{value[:_MAX_TEXT]}..."
     values.pop("packages.digest", None)
-    distrust = find_tampering(report) if report is not None else ""
-    return Snapshot(name, KINDS[schema], {**_derived(values), **values}, requirers, distrust)
+    distrust, lists_packages = "", schema == CAPTURE_SCHEMA
+    if report is not None:
+        distrust, lists_packages = find_tampering(report), report.lists_all_packages
+    values = {**_derived(values), **values}
+    return Snapshot(name, KINDS[schema], values, requirers, distrust, lists_packages)
 
 
 def parse_document(content: bytes, path: str) -> dict[str, Any]:

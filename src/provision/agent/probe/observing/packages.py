@@ -71,16 +71,17 @@ def _locked_set(context: ObserverContext) -> Readings:
     installed = {
         name: dist.version for name, dist in active_distributions(inventory(context)).items()
     }
-    brought = read_conda_packages(context)
+    brought, compared = read_conda_packages(context), _compared(context, installed)
     shown = set(context.expected.direct) | ({"torch"} & set(context.expected.packages))
     return {
         "_packages.installed": installed,
+        "_packages.compared": compared,
         "_packages.brought": {name: package.version for name, package in brought.items()}
         if brought is not None
         else None,
         "_packages.damaged": find_damaged_distributions(inventory(context), package_entries()),
         "packages.count": len(installed),
-        "packages.digest": canonical_digest(_compared(context, installed)),
+        "packages.digest": canonical_digest(compared),
         "packages.provenance": _provenance(context.expected.provenance_file),
         **{f"package.{name}": installed.get(name) for name in sorted(shown)},
         **{f"source.{name}": part["digest"] for name, part in context.expected.sources.items()},
