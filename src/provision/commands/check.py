@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from provision import source
 from provision.commands.import_files import check_groups
 from provision.commands.shared.facts_selection import select_facts
+from provision.commands.shared.notebook_folder import list_neighbors
 from provision.commands.shared.places import find_places, list_places, measure_places
 from provision.commands.shared.spec_text_check import read_text_as_file
 from provision.diagnostics import Diagnostic, RelatedLocation, Severity
@@ -128,7 +129,7 @@ def check_files(
     chosen = chosen or _default_places(project, known, facts)
     chosen, registry = measure_places(chosen, facts, reader)
     checker = _PlaceChecker(
-        facts, registry, _for_any_python(project, notebooks), contents, notebooks
+        facts, registry, _for_any_python(project, notebooks), contents, notebooks, reader
     )
     places = tuple(map(checker.check, chosen)) if files else ()
     return CheckResult(
@@ -149,6 +150,7 @@ class _PlaceChecker(NamedTuple):
     project: ImportedProject
     files: Sequence[ImportedFile]
     notebooks: Sequence[NotebookSource]
+    reader: Reader
 
     def check(self, place: Place) -> CheckedPlace:
         """Return the findings about the files at a place, at their original text."""
@@ -183,7 +185,7 @@ class _PlaceChecker(NamedTuple):
         in_cells = [
             finding
             for notebook in self.notebooks
-            for finding in _check_notebook(notebook.notebook, self.facts, spec)
+            for finding in _check_notebook(notebook.notebook, self.facts, spec, self.reader)
         ]
         shown = {(finding.id, finding.where) for finding in original}
         in_cells = [one for one in in_cells if (_REPEATING.get(one.id), one.where) not in shown]
@@ -260,11 +262,12 @@ def _read_notebooks(paths: Iterable[Path], reader: Reader) -> list[NotebookSourc
 
 
 def _check_notebook(
-    notebook: NotebookFile, facts: Facts, spec: Spec | None
+    notebook: NotebookFile, facts: Facts, spec: Spec | None, reader: Reader
 ) -> tuple[Diagnostic, ...]:
     from provision.rules.notebook.context import NotebookContext
 
-    return run_rules_on_notebook(NotebookContext(notebook, facts, spec))
+    neighbors = list_neighbors(Path(notebook.name), reader)
+    return run_rules_on_notebook(NotebookContext(notebook, facts, spec, neighbors=neighbors))
 
 
 def _uses_trainer(notebooks: Iterable[NotebookSource], facts: Facts) -> bool:

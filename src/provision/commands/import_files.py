@@ -123,12 +123,17 @@ def _find_uninstalled(
     if not notebooks or checked.spec is None:
         return
     from provision.rules.notebook.context import NotebookContext
-    from provision.rules.notebook.uninstalled_imports import find_uninstalled_imports
+    from provision.rules.notebook.uninstalled_imports import (
+        find_uninstalled_imports,
+        is_preinstalled,
+    )
 
     for path in notebooks:
         notebook = read_notebook(path, reader.read(path, MAX_NOTEBOOK_BYTES))
         context = NotebookContext(notebook, load_facts(), checked.spec)
         for found, package in find_uninstalled_imports(context):
+            if not is_preinstalled(package, context.facts):
+                continue
             yield Leftover(
                 found.span,
                 f"{found.module} is imported, but no cell installs {package}",

@@ -17,6 +17,7 @@ from provision.commands.shared.configuration_file import find_configuration
 from provision.commands.shared.facts_selection import select_facts
 from provision.commands.shared.load import load_spec, unified_diff
 from provision.commands.shared.lock_file import read_lock
+from provision.commands.shared.notebook_folder import list_neighbors
 from provision.diagnostics import Applicability, Diagnostic, SuppressedFinding
 from provision.errors import ExternalError, ProvisionError, SourceError
 from provision.imports.notebook import MAX_NOTEBOOK_BYTES, read_notebook
@@ -120,7 +121,9 @@ class NotebookLinter(NamedTuple):
         except ExternalError as error:
             raise SourceError(error.what, why=error.why, hint=error.hint) from error
         notebook = read_notebook(path, raw)
-        context = NotebookContext(notebook, select_facts(path, self.system), *(self.spec or ()))
+        facts, neighbors = select_facts(path, self.system), list_neighbors(path, self.system)
+        spec, locked = self.spec or (None, {})
+        context = NotebookContext(notebook, facts, spec, locked, neighbors)
         configuration = self.overrides.apply(find_configuration(path, self.system))
         kept, accepted = configuration.split_accepted(path, run_rules_on_notebook(context))
         return CheckedNotebook(

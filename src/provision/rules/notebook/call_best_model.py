@@ -77,6 +77,7 @@ RULE = Rule(
             "from trl import SFTConfig\n"
             'args = SFTConfig("out", eval_strategy="epoch", «load_best_model_at_end=True»)\n',
             colab="T4",
+            other_ids=("NTB015",),
         ),
         notebook_example(
             "from transformers import TrainingArguments\n"

@@ -56,12 +56,14 @@ class NotebookContext:
 
     Attributes:
         locked: versions by canonical name for each target of the lock; {} without a lock.
+        neighbors: modules in the notebook's folder, in lower case; None if they are not known.
     """
 
     notebook: NotebookFile
     facts: Facts
     spec: Spec | None = None
     locked: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    neighbors: frozenset[str] | None = frozenset()
 
     @cached_property
     def places(self) -> tuple[NotebookPlace, ...]:

@@ -16,6 +16,7 @@ from provision.facts.versions import parse_version
 from provision.imports.model import ImportedPackage
 from provision.imports.notebook import CellInstall
 from provision.rules.notebook.context import NotebookContext, NotebookPlace, Order
+from provision.rules.notebook.module_packages import MODULES
 
 _MODULE_KINDS = frozenset({"other", "stub"})
 """Kinds of misleading names that are the names of modules, such as cv2 of opencv-python."""
@@ -98,6 +99,7 @@ def modules_of(package: str, facts: Facts) -> frozenset[str]:
     for row in facts.replaced.values():
         if row.instead == package and row.kind in _MODULE_KINDS:
             modules.add(row.name.replace("-", "_"))
+    modules.update(MODULES.get(package, "").split())
     modules.update(row.module for row in facts.one_of if package in row.packages)
     return frozenset(module.lower() for module in modules)
 

@@ -10,7 +10,9 @@ from provision.facts import Facts
 from provision.facts.lazy_tables import load_colab_packages
 from provision.imports.notebook import CellImport
 from provision.rules.notebook.context import NotebookContext
-from provision.rules.notebook.installs import modules_of, requests
+from provision.rules.notebook.import_sources import requested_names
+from provision.rules.notebook.installs import modules_of
+from provision.rules.notebook.module_packages import packages_with
 
 _OFTEN_BROUGHT = frozenset(
     {
@@ -48,49 +50,54 @@ _OFTEN_BROUGHT = frozenset(
 torchvision or jax require, by METADATA of their wheels on PyPI, read 2026-11-27.
 """
 
-_NO_PACKAGES = sys.stdlib_module_names | {"google", "ipykernel", "ipython", "pip", "wheel"}
-"""Top-level modules, in lower case, that say nothing about a package: those of Python, a namespace
-of many packages, and what every kernel has.
+_NO_PACKAGES = frozenset(
+    {
+        *(name.lower() for name in sys.stdlib_module_names),
+        *("ipykernel", "ipython", "ipywidgets", "pip", "traitlets", "wheel"),
+        *("azure", "backports", "google", "jaraco", "nvidia", "ruamel", "sphinxcontrib"),
+    }
+)
+"""Top-level modules, in lower case, that say nothing about a package: those of Python, what
+every kernel has, and namespaces of many packages.
 """
 
 
 class UninstalledImport(NamedTuple):
-    """The first import of a package that nothing installs."""
+    """The first import of a module that nothing installs, and its package; "" if unknown."""
 
     found: CellImport
     package: str
 
 
 def find_uninstalled_imports(
-    context: NotebookContext, locked: Set[str] | None = None
+    context: NotebookContext, present: Set[str] | None = None
 ) -> Iterator[UninstalledImport]:
-    """Yield the packages that are imported, but neither in the spec nor installed by a cell.
+    """Yield the modules that are imported, but neither in the spec nor installed by a cell.
 
-    `locked` are the names of all packages that are there; None if they are not known.
+    `present` are the names of all packages that are there; None if they are not known.
     """
-    present = set(locked or _OFTEN_BROUGHT) | {request.name for request in requests(context)}
-    if context.spec is not None:
-        present |= {package.key for package in context.spec.packages}
-        present |= {package.name for package in context.spec.conda_packages}
-    modules = {module for name in present for module in modules_of(name, context.facts)}
+    names = set(present or _OFTEN_BROUGHT) | requested_names(context)
+    modules = {module for name in names for module in modules_of(name, context.facts)}
+    modules |= _NO_PACKAGES | (context.neighbors or frozenset())
     for found in context.notebook.imports:
         module = found.module.partition(".")[0].lower()
-        if found.is_conditional or module in modules | _NO_PACKAGES:
-            continue
-        modules.add(module)
-        package = _find_package(module, context.facts)
-        if package is not None:
-            yield UninstalledImport(found, package)
+        if not found.is_conditional and module and module not in modules:
+            modules.add(module)
+            yield UninstalledImport(found, _find_package(module, context.facts))
 
 
-def _find_package(module: str, facts: Facts) -> str | None:
-    """Return the package with a module, if the newest Colab runtime has it preinstalled."""
-    runtime = facts.runtimes["latest"].runtime
-    preinstalled = load_colab_packages().get(runtime, {})
+def is_preinstalled(package: str, facts: Facts) -> bool:
+    """Return whether the newest Colab runtime has a package."""
+    return package in load_colab_packages().get(facts.runtimes["latest"].runtime, {})
+
+
+def _find_package(module: str, facts: Facts) -> str:
+    """Return the package with a module, if a Colab runtime has it or it is much used; else ""."""
     name = module.replace("_", "-")
-    if name in preinstalled:
+    if name in facts.popular or is_preinstalled(name, facts):
         return name
-    for row in facts.replaced.values():
-        if row.name.replace("-", "_") == module and row.instead in preinstalled:
-            return row.instead
-    return None
+    # The shortest name of cv2 is opencv-python: the others have an addition that few need.
+    packages = sorted(
+        packages_with(module), key=lambda one: (not is_preinstalled(one, facts), len(one))
+    )
+    return packages[0] if packages else ""
