@@ -85,6 +85,7 @@ def test_a_patch_release_inside_the_bounds_is_named(locked: Bench) -> None:
         code, document = outdated(locked, url)
     assert code == 0
     assert rows(document, "newer patch release") == [("lead 1.0.0", "1.0.1 is listed")]
+    assert document["not_found"] == ["withdrawn", "end of support", "known vulnerability"]
     assert asked == [{"package": {"name": "lead", "ecosystem": "PyPI"}, "version": "1.0.0"}]
 
 
@@ -144,7 +145,9 @@ def test_an_empty_variable_sends_nothing(locked: Bench) -> None:
     with osv({}, asked) as url:
         silent = locked.run("outdated", "spec.yaml", PROVISION_OSV_URL="")
         assert (silent.returncode, asked) == (3, [])
-        assert "not checked: known vulnerabilities were not checked: no service" in silent.stdout
+        assert "not checked: known vulnerabilities: no service" in silent.stdout
+        nothing_else = "not found in spec.lock: withdrawn; end of support\n"
+        assert silent.stdout.endswith(nothing_else), silent.stdout
         assert locked.run("outdated", "spec.yaml", PROVISION_OSV_URL=url).returncode == 0
         assert len(asked) == 1
         option = locked.run("outdated", "spec.yaml", "--osv-url", "", PROVISION_OSV_URL=url)

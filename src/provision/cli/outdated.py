@@ -30,6 +30,10 @@ def outdated(spec: Path, *, osv_url: str | None, output_format: str) -> int:
 
     Exit 1 if a locked version was yanked or removed from its index, 3 if something could not be
     checked. Sends the names and versions of the locked packages to the service.
+
+    Outdated versions are those with a newer patch release: one that has the same first two numbers
+    and that the spec admits. `provision lock --upgrade` also chooses newer minor and major
+    releases.
     """
     from provision.adapters import RealSystem
     from provision.cli import console
@@ -54,6 +58,7 @@ def outdated(spec: Path, *, osv_url: str | None, output_format: str) -> int:
                 for item in result.items
             ],
             unchecked=list(result.unchecked),
+            not_found=[kind.value for kind in result.not_found],
         )
         return result.exit_code
     lines = []
@@ -62,5 +67,8 @@ def outdated(spec: Path, *, osv_url: str | None, output_format: str) -> int:
         if item.help:
             lines.append(f"  help: {item.help}")
     lines += [f"not checked: {reason}" for reason in result.unchecked]
-    console.print_text("\n".join(lines or [f"nothing in {result.lock} is outdated"]))
+    if result.not_found:
+        kinds = "; ".join(kind.value for kind in result.not_found)
+        lines.append(f"not found in {result.lock}: {kinds}")
+    console.print_text("\n".join(lines))
     return result.exit_code

@@ -26,11 +26,25 @@ DEFAULT_OSV_URL = "https://api.osv.dev"
 
 @dataclass(frozen=True, slots=True)
 class OutdatedResult:
-    """What should be renewed; `unchecked` are the reasons why something is not known."""
+    """What should be renewed.
+
+    Attributes:
+        lock: The path of the lock.
+        items: What should be renewed.
+        unchecked: The reasons why something is not known.
+        searched: The kinds that were looked for.
+    """
 
     lock: Path
     items: tuple[OutdatedItem, ...]
     unchecked: tuple[str, ...]
+    searched: tuple[OutdatedKind, ...]
+
+    @property
+    def not_found(self) -> tuple[OutdatedKind, ...]:
+        """The kinds that were looked for and not found."""
+        found = {item.kind for item in self.items}
+        return tuple(kind for kind in self.searched if kind not in found)
 
     @property
     def exit_code(self) -> int:
@@ -60,16 +74,19 @@ def find_outdated(
     lock = require_lock(loaded, system)
     items = list(list_withdrawn(verification.published))
     items += list_ending(loaded.spec, loaded.facts, date.fromisoformat(system.now()[:10]))
+    searched = [OutdatedKind.WITHDRAWN, OutdatedKind.ENDING]
     if loaded.spec.exclude_newer is None:
         items += list_patches(lock, loaded.spec, listings)
+        searched.append(OutdatedKind.PATCH)
     unchecked = []
     if osv_url:
         progress("checking for known vulnerabilities")
         try:
             found = system.find_vulnerabilities(public_versions(lock), osv_url)
             items += list_vulnerable(found)
+            searched.append(OutdatedKind.VULNERABLE)
         except NetworkError as error:
             unchecked.append(f"{error.what}: {error.why}")
     else:
-        unchecked.append("known vulnerabilities were not checked: no service address is set")
-    return OutdatedResult(loaded.lock_path, tuple(items), tuple(unchecked))
+        unchecked.append("known vulnerabilities: no service address is set")
+    return OutdatedResult(loaded.lock_path, tuple(items), tuple(unchecked), tuple(searched))
