@@ -272,6 +272,17 @@ def test_another_kind_of_target_refuses_it(project: Bench) -> None:
     done = project.run("lint", "spec.yaml")
     shown = " ".join(done.stdout.split())
     assert "a package from a path or a repository on a target of kind colab-enterprise" in shown
+    assert "code: src" not in shown, "a target of this kind has no code"
+
+
+def test_a_job_names_the_alternative_for_own_code(project: Bench) -> None:
+    image = f"docker.io/library/python@sha256:{'0' * 64}"
+    place = "project: my-project, regions: [us-central1], bucket: gs://my-bucket/p"
+    target = f"{{kind: vertex-job, {place}, machine_type: n1-standard-8, image: '{image}'}}"
+    line = "{name: ours, path: libs/ours}"
+    project.spec(small_spec(line, extra=f"targets: {{c: {target}}}\n"))
+    shown = " ".join(project.run("lint", "spec.yaml").stdout.split())
+    assert "for your own code, set `code: src`, the folder with its modules" in shown
 
 
 def test_a_runtime_gets_a_wheel_of_the_same_files(project: Bench) -> None:

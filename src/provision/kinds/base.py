@@ -340,21 +340,18 @@ class Kind:
 
         `lint`, `plan` and `lock` call this same function. A kind extends it.
         """
+        what = f"on a target of kind {self.name} is {NOT_SUPPORTED_YET}"
         for code_route in () if self.runs_code else fields.code_routes:
             yield Refusal(
                 code_route,
-                f"{'.'.join(map(str, code_route))} on a target of kind {self.name} is "
-                f"{NOT_SUPPORTED_YET}",
+                f"{'.'.join(map(str, code_route))} {what}",
                 "remove it, or move this target to a separate spec",
             )
+        hint = "serve its wheel from an index under `indexes`, or move this target to another spec"
+        if self.runs_code:
+            hint = f"for your own code, set `code: src`, the folder with its modules; or {hint}"
         for origin_route in () if self.installs_origins else fields.origin_routes:
-            yield Refusal(
-                origin_route,
-                f"a package from a path or a repository on a target of kind {self.name} is "
-                f"{NOT_SUPPORTED_YET}",
-                "serve its wheel from an index under `indexes`, or move this target to a "
-                "separate spec",
-            )
+            yield Refusal(origin_route, f"a package from a path or a repository {what}", hint)
         for route in () if self.mounts_drive else fields.drive_routes:
             yield Refusal(
                 route,

@@ -114,5 +114,6 @@ def _explain_unknown_module(module: str, environments: Sequence[KnownEnvironment
     if not installed:
         yield (
             f"{module} is not a known package: if it is your own code, start Python in its folder, "
-            "or add that folder to PYTHONPATH"
+            "or add that folder to PYTHONPATH; a spec brings the folder to its targets with `code` "
+            "(`code: src`)"
         )
