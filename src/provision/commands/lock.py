@@ -149,7 +149,7 @@ def ensure_lock(
     summary = None
     if existing.salvaged is not None:
         summary = summarize_repair(existing.salvaged, lock)
-    warnings = _check_lock_rules(loaded, lock)
+    warnings = _check_new_lock(loaded, lock, system, progress)
     lock = _with_text_digest(loaded, lock)
     if others := describe_other_versions(loaded, lock, declared):
         progress(f"SANDBOX: {others}: the sandbox could not resolve these versions")
@@ -273,6 +273,19 @@ def _with_text_digest(loaded: LoadedSpec, lock: Lock) -> Lock:
     if data is None:
         return lock
     return with_digest(replace(lock, text_digest=compute_text_digest(data)))
+
+
+def _check_new_lock(
+    loaded: LoadedSpec, lock: Lock, system: System, progress: ProgressCallback
+) -> tuple[Diagnostic, ...]:
+    """Return the same as `_check_lock_rules`; errors name the lines that exclude newer releases."""
+    try:
+        return _check_lock_rules(loaded, lock)
+    except SpecHasErrors as error:
+        # Imported here: a lock without errors does not need it.
+        from provision.commands.shared.old_releases import explain_old_releases
+
+        raise explain_old_releases(loaded, lock, error, system, progress) from error
 
 
 def _check_lock_rules(loaded: LoadedSpec, lock: Lock) -> tuple[Diagnostic, ...]:
