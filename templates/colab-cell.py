@@ -158,4 +158,15 @@ def _provision_start():
     _provision_cell(folder).start(folder, continue_anyway=CONTINUE_ANYWAY, restart=RESTART_WHEN_NEEDED)
 
 
-_provision_start()
+def _provision_main():
+    try:
+        _provision_start()
+    except Exception as error:
+        lines = getattr(error, "_render_traceback_", None)
+        # IPython calls it itself. Without a kernel, Python would print a traceback.
+        if lines is None or "get_ipython" in globals():
+            raise
+        raise SystemExit("\n".join(lines())) from None
+
+
+_provision_main()

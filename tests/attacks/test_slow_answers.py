@@ -236,7 +236,7 @@ def test_the_services_that_a_device_calls(mode: str) -> None:
 @pytest.mark.parametrize("mode", ["headers", "body"])
 def test_the_payload_of_a_notebook(mode: str) -> None:
     cell: dict[str, Any] = {}
-    exec((ROOT / "templates/colab-cell.py").read_text().rpartition("_provision_start()")[0], cell)
+    exec((ROOT / "templates/colab-cell.py").read_text().rpartition("_provision_main()")[0], cell)
     with dripping(*SERVERS[mode]) as server:
 
         def fetch() -> None:

@@ -22,6 +22,8 @@ from tests.agent.notebook.bench import MINOR, Runtime
 from tests.conda_rig import bundled_wheel
 from tests.rig import make_index, make_wheel, served
 
+ROOT = Path(__file__).parents[3]
+
 
 def stops(
     runtime: Runtime,
@@ -52,6 +54,20 @@ def test_a_notebook_shows_the_lines_and_no_traceback() -> None:
         "      or continue",
     ]
     assert stopped._render_traceback_() == told
+    assert str(stopped).splitlines() == ["no GPU", *told[1:]]
+
+
+def test_a_cell_that_runs_as_a_program_ends_with_the_lines_and_no_traceback(tmp_path: Path) -> None:
+    cell = tmp_path / "cell.py"
+    about = {"payload_urls": [], "payload": ["x"], "payload_sha256": "0", "make_again": "again"}
+    text = (ROOT / "templates/colab-cell.py").read_text(encoding="utf-8")
+    cell.write_text(text.replace('{"ABOUT": "HERE"}', repr(about)), encoding="utf-8")
+
+    done = subprocess.run([sys.executable, str(cell)], capture_output=True, text=True, check=False)
+
+    assert done.returncode == 1
+    assert "its payload does not match its digest\n  nothing was changed" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_the_wrong_card_stops_before_anything_is_installed_unless_one_goes_on(

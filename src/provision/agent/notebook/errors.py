@@ -14,6 +14,10 @@ class StageError(Exception):
         super().__init__(what)
         self.what, self.why, self.hint, self.outcome = what, why, hint, outcome
 
+    def __str__(self) -> str:
+        # A traceback ends with this text.
+        return "\n".join([self.what, *self.lines[1:]])
+
     @property
     def lines(self) -> list[str]:
         """The lines that a person reads."""
