@@ -134,9 +134,19 @@ def print_findings(diagnostics: Sequence[Diagnostic], source: Source) -> None:
 def print_lock_findings(lock: LockResult, loaded: LoadedSpec) -> None:
     """Write the findings on a spec and its lock; those of a lock that was there are known."""
     if lock.fresh:
-        print_findings(lock.warnings, loaded.source)
+        print_brief_findings(lock.warnings, loaded.source)
     else:
         print_known_findings(lock.warnings, loaded)
+
+
+def print_brief_findings(diagnostics: Sequence[Diagnostic], source: Source) -> None:
+    """Write findings next to the result of a command: notes have one line each."""
+    from provision.diagnostics import Severity
+
+    notes = [finding for finding in diagnostics if finding.severity is Severity.INFO]
+    print_findings([finding for finding in diagnostics if finding not in notes], source)
+    for note in notes:
+        print_note(f"note[{note.id}] {note.message}: see `provision explain {note.id}`")
 
 
 def print_known_findings(diagnostics: Sequence[Diagnostic], loaded: LoadedSpec) -> None:

@@ -146,7 +146,7 @@ def _lock(path: Path, *, upgrade: bool | frozenset[str], offline: bool, output_f
         locked = ensure_lock(loaded, system, progress, upgrade=upgrade, repair=True)
         if locked.fresh:
             write_lock(locked, system, progress)
-    console.print_findings(locked.warnings, loaded.source)
+    console.print_brief_findings(locked.warnings, loaded.source)
     if locked.unconfirmed_note:
         console.print_note(locked.unconfirmed_note)
     if output_format == "json":

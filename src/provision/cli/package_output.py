@@ -56,7 +56,7 @@ def change_packages(
     system = RealSystem(offline=offline)
     with show_progress() as progress:
         result = change(path, packages, system, progress)
-    console.print_findings(result.locked.warnings, result.loaded.source)
+    console.print_brief_findings(result.locked.warnings, result.loaded.source)
     if result.locked.unconfirmed_note:
         console.print_note(result.locked.unconfirmed_note)
     if then_apply:
