@@ -383,6 +383,7 @@ def test_the_data_has_the_keys_that_are_documented(tmp_path: Path) -> None:
         "line",
         "said",
         "remarks",
+        "confirmations",
         "means",
         "helps",
         "fits",

@@ -211,7 +211,8 @@ def test_versions_are_held_against_what_is_known(
     if not says:
         assert found == ()
         return
-    assert any(says in remark for remark in found[0].remarks), found[0].remarks
+    sentences = (*found[0].remarks, *found[0].confirmations)
+    assert any(says in sentence for sentence in sentences), sentences
 
 
 @pytest.mark.parametrize(
@@ -318,3 +319,28 @@ def test_no_text_takes_the_search_long() -> None:
             re.search(one.regex, "\n".join([line] * 250))
             slow[f"{one.id} {word}"] = time.process_time() - before
     assert {name: seconds for name, seconds in slow.items() if seconds > 1} == {}
+
+
+@pytest.mark.parametrize(
+    ("version", "confirmations"),
+    [
+        ("5.24.0", ("the lock has transformers 5.24.0 without evaluation_strategy",)),
+        ("4.40.0", ()),
+        ("", ()),
+    ],
+)
+def test_a_locked_release_without_the_argument_confirms_the_cause(
+    version: str, confirmations: tuple[str, ...]
+) -> None:
+    text = (
+        "TypeError: TrainingArguments.__init__() got an unexpected keyword argument "
+        "'evaluation_strategy'"
+    )
+    packages = {"transformers": version} if version else {}
+    place = KnownEnvironment("the lock", packages, "3.11", {}, is_complete=True)
+    first = explain_error(text, load_symptoms(), LookupContext(FACTS, environments=(place,)))[0]
+
+    assert first.confirmations == confirmations
+    assert first.is_confirmed == bool(confirmations)
+    assert any("TrainingArguments has evaluation_strategy up to" in line for line in first.remarks)
+    assert ("the lock has transformers 4.40.0" in first.remarks) == (version == "4.40.0")

@@ -90,6 +90,8 @@ def _lines(
     for check in first.checks:
         yield from _field("confirmed", f"{check.id} {check.title}: {check.message}", width)
         yield from _field("", check.fix, width)
+    for confirmation in first.confirmations:
+        yield from _field("confirmed", confirmation, width)
     if compared_with and not first.is_confirmed:
         text = f"no finding or failed check in {compared_with} confirms it"
         yield from _field("checked", text, width)
@@ -112,6 +114,7 @@ def _explanation(explanation: Explanation) -> dict[str, Any]:
         "means": symptom.cause,
         "helps": symptom.fix,
         "fits": explanation.is_confirmed,
+        "confirmations": list(explanation.confirmations),
         "findings": [_finding(finding) for finding in explanation.findings],
         "checks": [
             {

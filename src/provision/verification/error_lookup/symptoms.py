@@ -22,6 +22,7 @@ from provision.verification.error_lookup.versions import (
     VersionSources,
     explain_matches,
     explain_python_mismatch,
+    find_confirmations,
     find_missing_packages,
 )
 from provision.verification.report import Report, ReportedCheck
@@ -107,7 +108,8 @@ class Explanation(NamedTuple):
     `line` is the line of the text, `matched_groups` the values in it, `remarks` their meaning by
     the facts, the lock and the report, `findings` those of the spec and `checks` the failed ones
     of the report that confirm the cause, `missing_packages` names with specifiers, and `end` the
-    offset in the text at which the symptom ends.
+    offset in the text at which the symptom ends. `confirmations` are sentences about the lock or
+    the report, whose versions confirm the cause.
     """
 
     symptom: Symptom
@@ -118,6 +120,7 @@ class Explanation(NamedTuple):
     checks: tuple[ReportedCheck, ...]
     missing_packages: tuple[tuple[str, str], ...] = ()
     end: int = 0
+    confirmations: tuple[str, ...] = ()
 
     @property
     def is_note(self) -> bool:
@@ -126,8 +129,8 @@ class Explanation(NamedTuple):
 
     @property
     def is_confirmed(self) -> bool:
-        """True if the spec or the report confirms the cause."""
-        return bool(self.findings or self.checks)
+        """True if the spec, its lock or the report confirms the cause."""
+        return bool(self.findings or self.checks or self.confirmations)
 
 
 class LookupContext(NamedTuple):
@@ -231,7 +234,8 @@ def _explain(
     line = " ".join(map(str.strip, text[start : end if end >= 0 else len(text)].splitlines()))
     missing = find_missing_packages(symptom.tells, groups, facts)
     nearby = f"{symptom.cause} {text[match.start() : match.end() + _CONTEXT_CHARACTERS]}"
-    remarks = explain_matches(symptom.tells, groups, VersionSources(facts, context.environments))
+    sources = VersionSources(facts, context.environments)
+    remarks = explain_matches(symptom.tells, groups, sources)
     if not _VERSION_RULES.isdisjoint(symptom.rules):
         packages = find_trace_packages(text, match.end(), facts)
         nearby = f"{nearby} {' '.join(packages)}"
@@ -253,6 +257,7 @@ def _explain(
         ),
         missing,
         match.end(),
+        find_confirmations(symptom.tells, groups, sources),
     )
 
 

@@ -10,6 +10,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from provision.facts import Facts
+from provision.facts.schema_packages import TrainingArgument
 from provision.facts.versions import parse_version, require_version
 from provision.verification.error_lookup.known_environment import (
     FROM_ANOTHER_ENVIRONMENT,
@@ -49,6 +50,19 @@ def explain_matches(
     for meaning, value in zip(meanings, groups, strict=False):
         if value:
             sentences |= dict.fromkeys(_explain_group(meaning, value.rstrip(".,"), sources))
+    return tuple(sentences)
+
+
+def find_confirmations(
+    meanings: Sequence[str], groups: Sequence[str | None], sources: VersionSources
+) -> tuple[str, ...]:
+    """Return sentences about environments in which the error must occur by the facts."""
+    sentences = []
+    for meaning, value in zip(meanings, groups, strict=False):
+        row = sources.facts.arguments.get(value) if meaning == "argument" and value else None
+        for environment in _environments_without(row, sources) if row is not None else ():
+            version = environment.packages["transformers"]
+            sentences.append(f"{environment.source} has transformers {version} without {value}")
     return tuple(sentences)
 
 
@@ -257,9 +271,25 @@ def _explain_argument(value: str, sources: VersionSources) -> Iterator[str]:
         replacement = row.replaced_by or row.instead
         suffix = f"; use {replacement} instead" if replacement else ""
         yield f"TrainingArguments has {value} {' and '.join(limits)}{suffix}"
+    confirmed = {one.source for one in _environments_without(row, sources)}
     for environment in sources.environments:
-        if version := environment.packages.get("transformers"):
+        version = environment.packages.get("transformers")
+        if version and environment.source not in confirmed:
             yield f"{environment.source} has transformers {version}"
+
+
+def _environments_without(row: TrainingArgument, sources: VersionSources) -> list[KnownEnvironment]:
+    """Return the environments whose transformers is known not to have an argument."""
+    without = []
+    for environment in sources.environments:
+        version = parse_version(environment.packages.get("transformers", ""))
+        if version is None:
+            continue
+        is_older = bool(row.first) and version < require_version(row.first)
+        is_newer = bool(row.last) and version > require_version(row.last)
+        if is_older or is_newer:
+            without.append(environment)
+    return without
 
 
 _GROUP_EXPLAINERS: Mapping[str, Callable[[str, VersionSources], Iterator[str]]] = {
