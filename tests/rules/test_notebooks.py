@@ -227,3 +227,13 @@ def test_cells_with_what_rules_look_for_are_parsed(facts: Facts) -> None:
     names = {*classes, "TrainingArguments", "Accelerator", "os.kill", "os._exit", "exit", "quit"}
     assert classes
     assert all(RELEVANT.search(f"{name}(x=1)") for name in names)
+
+
+def test_cells_of_render_have_no_warnings(judge) -> None:
+    title = '# @title Set up { display-mode: "form" }\n'
+    body = "import os\nos.path.isdir('/content')\n"
+    written = f"{title}# Written by `provision render`. More.\n{body}"
+
+    assert judge(written, spec=SPEC).ids == []
+    assert judge(title + body, spec=SPEC).ids == ["NTB006"]
+    assert "NTB008" in judge(f"{written}token = 'hf_{'aB3' * 11}d'\n", spec=SPEC).ids

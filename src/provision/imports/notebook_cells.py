@@ -35,6 +35,10 @@ class JsonString(NamedTuple):
     offset: int
 
 
+_RENDERED = re.compile(r"(?:# @title .*\n)?# Written by `provision render`")
+"""The first lines of a code cell of `provision render`."""
+
+
 class NotebookCell(NamedTuple):
     """A cell.
 
@@ -64,6 +68,11 @@ class NotebookCell(NamedTuple):
     def source(self) -> str:
         """The decoded source."""
         return self.text.content
+
+    @property
+    def is_rendered(self) -> bool:
+        """True if `provision render` wrote the cell."""
+        return _RENDERED.match(self.source) is not None
 
     def file(self) -> TextFile:
         """Return the source as a text with positions."""

@@ -55,6 +55,8 @@ def run_rules_on_notebook(
 ) -> tuple[Diagnostic, ...]:
     """Return the sanitized findings about a notebook, in the order of cells and ids.
 
+    Cells that `provision render` wrote have only errors, which an edit can bring.
+
     Args:
         context: the notebook, the facts, and the spec if there is one.
         rules: the rules to run; None for all that concern notebooks.
@@ -67,7 +69,14 @@ def run_rules_on_notebook(
     findings = _normalize(
         finding for rule in rules for finding in _run_rule(rule, context, "notebook")
     )
-    numbers = {cell.name: cell.number for cell in context.notebook.cells}
+    cells = context.notebook.cells
+    rendered = {cell.name for cell in cells if cell.is_rendered}
+    findings = tuple(
+        finding
+        for finding in findings
+        if finding.severity is Severity.ERROR or _file_of(finding) not in rendered
+    )
+    numbers = {cell.name: cell.number for cell in cells}
     # The sort is stable: findings in a cell stay in their order.
     return tuple(sorted(findings, key=lambda finding: numbers.get(_file_of(finding), 0)))
 
