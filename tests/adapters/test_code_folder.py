@@ -11,6 +11,7 @@ import pytest
 from provision.adapters import code_selection
 from provision.adapters.code_folder import read_code
 from provision.adapters.code_selection import is_excluded
+from provision.commands.shared.project_code import describe_code
 from provision.effects.code import CodeTree
 
 IDENTITY = ("-c", "user.name=a", "-c", "user.email=a@example.com")
@@ -224,3 +225,14 @@ def test_a_program_that_the_repository_names_is_not_started(repository: Path) ->
     marker.unlink(missing_ok=True)
     assert paths(read(repository)) == ["pkg/model.py", "train.py"]
     assert not marker.exists()
+
+
+def test_files_that_git_does_not_track_yet(tmp_path: Path) -> None:
+    write(tmp_path, train_py="1\n")
+    git(tmp_path, "init", "-q")
+    assert f"{tmp_path} contains no files that git tracks" in why(read(tmp_path))
+    git(tmp_path, "add", ".")
+    code = read(tmp_path)
+    assert (code.manifest.commit, code.changed, code.problems) == ("", ("train.py",), ())
+    (note,) = [line for line in describe_code(code) if line.startswith("warning")]
+    assert note == "warning: files are not committed: train.py"

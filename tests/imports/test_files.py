@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
@@ -150,6 +151,16 @@ def test_a_line_that_would_take_long_is_a_leftover(line: str, tmp_path: Path) ->
     file = read_text_as("requirements.txt", f"{line}\npsutil\n", tmp_path)
     assert [package.name for package in file.packages] == ["psutil"]
     assert [part.message for part in file.leftovers] == [f"the line has {len(line)} characters"]
+
+
+def test_a_folder_is_refused_with_the_names_of_its_files(tmp_path: Path) -> None:
+    for name in ("my train.ipynb", "notes.txt", "pyproject.toml", "requirements-dev.txt"):
+        (tmp_path / name).touch()
+    with chdir(tmp_path), pytest.raises(SourceError) as error:
+        read_files([Path()], RealSystem())
+    assert error.value.hint == (
+        "name the files to read: 'my train.ipynb' pyproject.toml requirements-dev.txt"
+    )
 
 
 def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path) -> None:

@@ -151,8 +151,7 @@ def select_code(
     if of_package and _PROJECT_FILE in state.untracked:
         problems.append(_UNTRACKED_PROJECT)
     if not files and not problems:
-        hint = "add files to git, or use a different folder"
-        problems.append(CodeProblem(f"{name or folder} contains no files", hint))
+        problems.append(_describe_empty_folder(name or str(folder), state.untracked))
     own = (path for path in state.changed if path not in rendered)
     changed = [path for path in own if not is_excluded(path, exclude)]
     made = (*exclude, *IGNORED_FOLDERS, *IGNORED_FILES)
@@ -166,6 +165,11 @@ def select_code(
         tuple(changed),
         tuple(_without_exclude(problem) if of_package else problem for problem in problems),
     )
+
+
+def _describe_empty_folder(name: str, untracked: Sequence[str]) -> CodeProblem:
+    what = "contains no files that git tracks" if untracked else "contains no files"
+    return CodeProblem(f"{name} {what}", "add files to git, or use a different folder")
 
 
 def _without_exclude(problem: CodeProblem) -> CodeProblem:

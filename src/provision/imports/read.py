@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import codecs
 import re
+import shlex
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from provision.errors import ExternalError, SourceError
-from provision.imports.formats import FORMATS, OTHER_FILES, detect_format, load_reader
+from provision.imports.formats import (
+    FORMATS,
+    OTHER_FILES,
+    detect_format,
+    find_importable_names,
+    load_reader,
+)
 from provision.imports.model import ImportContext, ImportedFile
 from provision.source.loader import find_project_root
 
@@ -20,6 +27,8 @@ MAX_FILE_BYTES = 8 << 20
 """Bytes; the uv.lock of a large project has 2 MB (our choice)."""
 MAX_NOTEBOOK_BYTES = 64 << 20
 """Bytes; the outputs of a notebook contain images (our choice)."""
+_MAX_NAMES = 10
+"""Files of a folder that a message names (our choice)."""
 
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -76,6 +85,9 @@ def read_text(path: Path, reader: Reader) -> str:
         raw = reader.read(path, MAX_NOTEBOOK_BYTES if is_notebook else MAX_FILE_BYTES)
     except ExternalError as error:
         hint = error.hint or "correct the name or the folder of the file"
+        if names := find_importable_names(reader.list_folder(path)):
+            words = shlex.join(str(path / name) for name in names[:_MAX_NAMES])
+            hint = f"name the files to read: {words}"
         raise SourceError(error.what, why=error.why, hint=hint) from error
     return decode_text(path, raw)
 

@@ -56,7 +56,7 @@ def find_code_refusals(context: TargetContext) -> Iterator[Refusal]:
 
 def add_code_notes(context: TargetContext, actions: tuple[Action, ...]) -> tuple[Action, ...]:
     """Return a target's actions; the first has notes on the code and on wheels of packages."""
-    notes = [] if context.code is None else list(_notes(context.code))
+    notes = [] if context.code is None else list(describe_code(context.code))
     is_elsewhere = get_driver(context).platform is not None
     named = () if context.code is None else context.code.untracked
     for source in context.sources:
@@ -72,14 +72,16 @@ def add_code_notes(context: TargetContext, actions: tuple[Action, ...]) -> tuple
     return (replace(first, notes=(*first.notes, *notes)), *others)
 
 
-def _notes(code: CodeTree) -> Iterator[str]:
+def describe_code(code: CodeTree) -> Iterator[str]:
+    """Yield the lines of a plan about the code, its changes, and the files that are left out."""
     manifest = code.manifest
     commit = f", commit {manifest.commit[:12]}" if manifest.commit else ""
     files = pluralize(len(manifest.files), "file")
     where = f"from {code.git}" if code.git else f"in {code.folder}"
     yield f"code: {files} {where}, {code.digest[:19]}{commit}"
     if code.changed:
-        yield f"warning: files differ from the commit: {name_files(code.changed)}"
+        what = "files differ from the commit" if manifest.commit else "files are not committed"
+        yield f"warning: {what}: {name_files(code.changed)}"
     if code.untracked:
         yield f"code: files that git does not track are left out: {name_files(code.untracked)}"
     if code.secret_files:

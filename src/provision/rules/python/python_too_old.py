@@ -27,7 +27,7 @@ def _check(context: LintContext) -> Findings:
     if tuple(map(int, context.spec.python.split("."))) >= _OLDEST:
         return
     yield RULE.diagnostic(
-        f"an environment with Python {context.spec.python} cannot be verified",
+        f"Python {context.spec.python} is too old to be verified",
         ("python",),
         why=(
             "The verification runs inside the environment and needs Python 3.10 or newer. Older "

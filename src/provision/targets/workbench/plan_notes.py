@@ -36,7 +36,8 @@ def explain_update(
         reasons.append("it was created by an interrupted run and is now adopted")
     if ended:
         reasons.append(
-            f"its last run did not verify it ({escape_line(ended['why'])[:200]}), so it runs again"
+            "its last run did not verify it "
+            f"({escape_line(ended['why'])[:200].removesuffix('.')}), so it runs again"
         )
     if is_new_run and recorded is not None and recorded.digest != digest:
         reasons.append("the environment changed")
