@@ -3,6 +3,7 @@
 Of each package in the table, every final release, withdrawn ones included: the Pythons that it
 declares and that its wheels for Linux x86_64 are made for, and what it requires of other packages
 of the table, without extras, on Linux x86_64 (METADATA, or requires.txt of a source distribution).
+The wheels of a release may differ in it: onnxruntime 1.18.0 requires another numpy on each Python.
 Neighboring releases with the same content share a row.
 
 Not touched: which packages the table has. Add a line with a name, and write the table again.
@@ -16,7 +17,8 @@ import io
 import re
 import sys
 import tarfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from email.message import Message
 from itertools import groupby
 from pathlib import Path
 from zipfile import BadZipFile
@@ -83,16 +85,40 @@ def _release(
         listed = None
         if source is not None and not files:
             listed = _source_requirements(shelf, cache, source)
-        requires = "?" if listed is None else requires_text(listed, names, pythons)
+        by_python = {} if listed is None else dict.fromkeys(pythons, listed)
+        requires = "?" if listed is None else requires_text(by_python, names)
         return "", "other" if files else "none", requires
-    try:
+
+    def metadata(file: File) -> Message:
         # Not shelf.wheel, which keeps every wheel open: thousands are read here.
-        metadata = Wheel(linux_wheel(usual), shelf.index, cache).metadata()
-        listed = [requirement_of(text) for text in metadata.get_all("Requires-Dist", [])]
+        return Wheel(file, shelf.index, cache).metadata()
+
+    try:
+        python = python_of(metadata(linux_wheel(usual))).replace(" ", "")
+        by_python = _requirements_by_python(usual, _within(pythons, python), metadata)
     except (BadZipFile, InvalidRequirement):
         return "", wheel_pythons(usual), "?"
-    python = python_of(metadata).replace(" ", "")
-    return python, wheel_pythons(usual), requires_text(listed, names, _within(pythons, python))
+    return python, wheel_pythons(usual), requires_text(by_python, names)
+
+
+def _requirements_by_python(
+    files: list[File], pythons: Sequence[str], metadata: Callable[[File], Message]
+) -> dict[str, list[Requirement]]:
+    """Return what the wheel for each Python requires.
+
+    The wheels in between are not read if the first and the last agree.
+    """
+
+    def requirements(python: str) -> list[Requirement]:
+        interpreter = f"cp{python.replace('.', '')}"
+        own = [file for file in files if any(tag.interpreter == interpreter for tag in file.tags)]
+        texts = metadata(linux_wheel(own or files)).get_all("Requires-Dist", [])
+        return [requirement_of(text) for text in texts]
+
+    first, last = requirements(pythons[0]), requirements(pythons[-1])
+    if set(first) == set(last):
+        return dict.fromkeys(pythons, last)
+    return {python: requirements(python) for python in pythons}
 
 
 def is_usual(file: File) -> bool:
@@ -120,25 +146,25 @@ def wheel_pythons(files: Iterable[File]) -> str:
     return f"3.{min(minors)}-3.{max(minors)}" if minors else "2.7-2.7"
 
 
-def requires_text(
-    listed: Iterable[Requirement], names: Iterable[str], pythons: Sequence[str]
-) -> str:
+def requires_text(listed: Mapping[str, Iterable[Requirement]], names: Iterable[str]) -> str:
     """Return requirements on packages of the table: "numpy<2>=1.17 scipy>=1@3.12-3.14".
 
-    A bound that holds on some Pythons only is followed by the first and the last of them.
+    `listed` has the requirements on each Python, oldest first. A bound that holds on some Pythons
+    only is followed by the first and the last of them.
     """
     known = set(names)
-    by_name: dict[str, list[Requirement]] = {}
-    for requirement in listed:
-        if (name := canonicalize_name(requirement.name)) in known:
-            by_name.setdefault(name, []).append(requirement)
+    by_name: dict[str, dict[str, list[Requirement]]] = {}
+    for python, requirements in listed.items():
+        for requirement in requirements:
+            if (name := canonicalize_name(requirement.name)) in known:
+                by_name.setdefault(name, {}).setdefault(python, []).append(requirement)
     texts = []
-    for name, requirements in sorted(by_name.items()):
-        bounds = [(python, _bound(requirements, python)) for python in pythons]
+    for name, of_pythons in sorted(by_name.items()):
+        bounds = [(python, _bound(of_pythons.get(python, ()), python)) for python in listed]
         for specifier, group in groupby(bounds, key=lambda item: item[1]):
             span = [python for python, _ in group]
             if specifier:
-                where = "" if len(span) == len(pythons) else f"@{span[0]}-{span[-1]}"
+                where = "" if len(span) == len(listed) else f"@{span[0]}-{span[-1]}"
                 texts.append(f"{name}{specifier}{where}")
     return " ".join(texts)
 

@@ -34,8 +34,8 @@ NAMES = ["own", "numpy", "scipy"]
     ],
 )
 def test_requirements_on_packages_of_the_table(requirements: list[str], text: str) -> None:
-    listed = list(map(Requirement, requirements))
-    assert remake_releases.requires_text(listed, NAMES, PYTHONS) == text
+    listed = {python: list(map(Requirement, requirements)) for python in PYTHONS}
+    assert remake_releases.requires_text(listed, NAMES) == text
 
 
 @pytest.mark.parametrize(
@@ -66,6 +66,17 @@ def test_equal_releases_share_a_row_and_sources_are_read(tmp_path: Path) -> None
         ("own", "1.0 1.1", "", "", "numpy<2"),
         ("own", "1.2", "", "", "numpy>=2"),
     ]
+
+
+def test_wheels_of_a_release_that_require_different_things(tmp_path: Path) -> None:
+    made: dict[str, bytes] = {}
+    for tag, requires in (("cp310", ">=1.21"), ("cp311", ">=1.24"), ("cp312", ">=1.26")):
+        head = f"Requires-Dist: numpy{requires}\n"
+        made |= wheel("own", "1.0", head=head, tag=f"{tag}-{tag}-manylinux_2_17_x86_64")
+    shelf = Shelf(Index(made, {}), tmp_path / "cache")
+    rows = list(remake_releases.read(shelf, tmp_path / "cache", NAMES[:2], PYTHONS))
+    requires = "numpy>=1.21@3.10-3.10 numpy>=1.24@3.11-3.11 numpy>=1.26@3.12-3.12"
+    assert rows == [("own", "1.0", "", "3.10-3.12", requires)]
 
 
 def _source(name: str, text: str) -> bytes:

@@ -257,6 +257,7 @@ RULE = Rule(
             'gpu: L4\npython: "3.11"\n'
             "packages: [jax-cuda12-plugin==0.5.1, jax-cuda12-pjrt==0.5.1]\n",
             'gpu: none\npython: "3.10"\npackages: [tensorflow==2.12.0, protobuf==4.21.9]\n',
+            'gpu: none\npython: "3.10"\npackages: [onnxruntime==1.18.0, numpy==1.25.2]\n',
         ),
         Example(
             'gpu: none\npython: "3.11"\npackages: ["transformers[torch]", tokenizers]\n',
