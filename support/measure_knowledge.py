@@ -1,7 +1,7 @@
 """Measures lint, `why` and `suggest` on the corpora of tests/knowledge, on each half.
 
-A case belongs to the half that sha256 of its id gives. Rules and symptoms are written with the
-seen half alone; of the held-out half only figures are printed.
+A case belongs to the half that sha256 of its id gives. Rules and symptoms were written with the
+seen half alone, until the held-out half was judged (docs/reference/corpora.md).
 
 Usage: python support/measure_knowledge.py [--show lint|why|suggest]
 """
@@ -216,9 +216,9 @@ def format_figures(figures: Figures) -> Iterator[str]:
 
 
 def main() -> None:
-    """Print the figures of both halves, and the misses of the seen half if wanted."""
+    """Print the figures of both halves, and their misses if wanted."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--show", choices=("lint", "why", "suggest"), help="seen half only")
+    parser.add_argument("--show", choices=("lint", "why", "suggest"), help="list the misses")
     wanted = parser.parse_args().show
     facts = load_facts()
     measures = {"lint": measure_lint, "why": measure_why, "suggest": measure_suggest}
@@ -226,11 +226,11 @@ def main() -> None:
         if wanted not in (None, name):
             continue
         halves = measure(facts)
-        for half in (SEEN,) if wanted else (SEEN, HELD_OUT):
+        for half in (SEEN, HELD_OUT):
             print(f"{name}, {half} half")
             print("\n".join(format_figures(halves[half])))
-        if wanted:
-            print("\n".join(halves[SEEN].misses))
+            if wanted:
+                print("\n".join(halves[half].misses))
 
 
 if __name__ == "__main__":

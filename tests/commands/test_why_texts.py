@@ -68,6 +68,24 @@ def test_it_is_answered(subtests: pytest.Subtests) -> None:
                     assert any(words in remark for remark in found[0].remarks), found[0].remarks
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("ImportError: cannot import name 'Trainer' from 'transformers'", "(torch, apex)"),
+        ("ModuleNotFoundError: No module named 'triton.language'", "your own folder"),
+        (
+            "outlines 0.0.46 depends on pyairports\nERROR: ResolutionImpossible",
+            "has no release of it",
+        ),
+        ("xFormers can't load C++/CUDA extensions. xFormers was built for:", "a CPU build"),
+        ("WeightsUnpickler error: Unsupported operand 10", "is not a weights file"),
+    ],
+)
+def test_an_answer_includes_the_cause_that_the_text_leaves_open(text: str, words: str) -> None:
+    first = explain_error(text, load_symptoms(), LookupContext(FACTS))[0]
+    assert words in first.symptom.cause
+
+
 def test_what_a_group_holds_is_known() -> None:
     for one in load_symptoms():
         assert len(one.tells) == re.compile(one.regex).groups, one.id
