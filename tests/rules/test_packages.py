@@ -511,3 +511,9 @@ def test_tensorflow_declares_its_windows(
         "training: {framework: none}\n"
     )
     assert bool(ask(spec).of("PKG009")) is conflicts
+
+
+def test_an_old_release_is_outside_the_listed_ones(ask: Ask, facts: Facts) -> None:
+    (finding,) = ask(_packages("torch==1.8.1")).of("PKG003")
+    first, last = facts.torch[0].release, facts.torch[-1].release
+    assert finding.message.endswith(f"no release torch==1.8.1, only those from {first} to {last}")

@@ -22,7 +22,7 @@ from __future__ import annotations
 from packaging.specifiers import SpecifierSet
 
 from provision.diagnostics import Severity
-from provision.facts.versions import format_versions, named_versions, require_version
+from provision.facts.versions import named_versions, require_version
 from provision.rules.admitted_releases import torch_releases, transformers_releases
 from provision.rules.edits import unsafe_fix
 from provision.rules.package_lines import find_line, set_version_edit, version_specifiers
@@ -52,7 +52,7 @@ def _check(context: LintContext) -> Findings:
                 f"{table[-1]}"
             )
         else:
-            listed = ", ".join(near) or format_versions((table[0], table[-1]))
+            listed = ", ".join(near) or f"those from {table[0]} to {table[-1]}"
             message = f"the fact tables list no release {releases.requested}, only {listed}"
         yield RULE.diagnostic(
             message,
