@@ -71,12 +71,12 @@ def _check(context: NotebookContext) -> Findings:
 
 
 def _has_other_source(context: NotebookContext, request: RequestedInstall) -> bool:
-    """Return whether a command names a source other than the package index and PyTorch's own."""
+    """Return whether a command names a source other than PyTorch's indexes."""
     words = request.install.arguments
     if not any(word.text.partition("=")[0] in _SOURCES for word in words):
         return False
     hosts = {url_host(word.text.rpartition("=")[2]) for word in words if "://" in word.text}
-    return not hosts or not hosts <= {"pypi.org", *context.facts.torch_hosts}
+    return not hosts or not hosts <= set(context.facts.torch_hosts)
 
 
 RULE = Rule(
