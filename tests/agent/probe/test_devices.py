@@ -354,7 +354,7 @@ def test_a_link_on_which_all_hang_is_told_with_what_to_try(
 ) -> None:
     script = tmp_path / "waits.py"
     script.write_text(WAITS)
-    run = run_together(hf_python, probe, tmp_path, 30, str(script))
+    run = run_together(hf_python, probe, tmp_path, 22, str(script))
     assert (run.code, run.rank_reports, run.steps) == (
         None,
         (),
