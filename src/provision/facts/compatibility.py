@@ -81,7 +81,10 @@ class CompatibilityFacts(FactTables):
 
         See `code_for_capability` for the rule and its source.
         """
-        return code_for_capability(card.cc, build, self.capabilities)
+        key = (card.cc, build.sm, build.ptx)
+        if key not in self._codes:
+            self._codes[key] = code_for_capability(card.cc, build, self.capabilities)
+        return self._codes[key]
 
     def has_code_for(self, card: Card, build: TorchBuild) -> bool:
         """Return whether a build has code that a card runs."""
@@ -167,10 +170,28 @@ class CompatibilityFacts(FactTables):
 
     def can_run(self, driver: str, build: TorchBuild | None, card: Card) -> bool | None:
         """Return whether a build runs on a card with a driver."""
-        reasons = self.incompatibilities(driver, build, card)
-        if any(reason.kind is IncompatibilityKind.UNKNOWN for reason in reasons):
+        if build is None:
             return None
-        return not reasons
+        # All that the reasons depend on.
+        key = (driver, build.flavour, build.sm, build.ptx, card.cc, card.arch)
+        if key not in self._runs:
+            reasons = self.incompatibilities(driver, build, card)
+            is_unknown = any(reason.kind is IncompatibilityKind.UNKNOWN for reason in reasons)
+            self._runs[key] = None if is_unknown else not reasons
+        return self._runs[key]
+
+    @cached_property
+    def torch_versions(self) -> tuple[str, ...]:
+        """The releases of torch in the table, oldest first."""
+        return tuple(row.release for row in self.torch)
+
+    @cached_property
+    def _codes(self) -> dict[tuple[str, tuple[str, ...], str], DeviceCode | None]:
+        return {}
+
+    @cached_property
+    def _runs(self) -> dict[tuple[str, str, tuple[str, ...], str, str, str], bool | None]:
+        return {}
 
     @cached_property
     def _torch_by_release(self) -> dict[str, TorchRelease]:

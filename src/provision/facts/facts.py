@@ -75,8 +75,7 @@ class Facts(CompatibilityFacts):
 
     def machines_with(self, card: str, count: int = 1) -> tuple[MachineType, ...]:
         """Return the machine types with exactly that many cards, the smallest first."""
-        machines = (row for row in self.machines.values() if row.card == card and row.gpus == count)
-        return tuple(sorted(machines, key=lambda row: (row.vcpus, row.ram_gb)))
+        return self._machines_by_card.get((card, count), ())
 
     def attachment(self, card: str, count: int = 1) -> GpuAttachment | None:
         """Return the largest N1 machine to which that many cards can be attached."""
@@ -131,6 +130,13 @@ class Facts(CompatibilityFacts):
             "python": [row.version for row in self.pythons],
             "cuda": ["auto", "none", *self.cudas()],
         }
+
+    @cached_property
+    def _machines_by_card(self) -> dict[tuple[str, float], tuple[MachineType, ...]]:
+        machines: dict[tuple[str, float], list[MachineType]] = {}
+        for row in sorted(self.machines.values(), key=lambda row: (row.vcpus, row.ram_gb)):
+            machines.setdefault((row.card, row.gpus), []).append(row)
+        return {key: tuple(rows) for key, rows in machines.items()}
 
     @cached_property
     def undeclared_of(self) -> Mapping[str, tuple[UndeclaredRequirement, ...]]:

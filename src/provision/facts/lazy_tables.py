@@ -26,6 +26,13 @@ def load_prices(folder: Path | None = None) -> tuple[MachinePrice, ...]:
     return _load_rows("prices", MachinePrice, folder)
 
 
+def load_prices_by_item(
+    folder: Path | None = None,
+) -> Mapping[str, tuple[tuple[int, MachinePrice], ...]]:
+    """Return the prices of each machine type or single GPU, with their numbers in the table."""
+    return _group_prices(folder or lazy_folder())
+
+
 def load_zones(folder: Path | None = None) -> tuple[CardZones, ...]:
     """Return the zones of Google Cloud that have each card."""
     return _load_rows("zones", CardZones, folder)
@@ -43,7 +50,7 @@ def load_conda_names(folder: Path | None = None) -> Mapping[str, CondaName]:
 
 def load_models(folder: Path | None = None) -> Mapping[str, KnownModel]:
     """Return well-known models by their id in lower case."""
-    return {row.id.lower(): row for row in _load_rows("models", KnownModel, folder)}
+    return _models_by_id(folder or lazy_folder())
 
 
 def load_tensorflow(folder: Path | None = None) -> tuple[TensorFlowRelease, ...]:
@@ -88,3 +95,16 @@ def _load_rows(table: str, row_type: Callable[..., _Row], folder: Path | None) -
 def _load_rows_of(table: str, row_type: Callable[..., _Row], folder: Path) -> tuple[_Row, ...]:
     compiled = CompiledTables(folder / f"{table}.json")
     return compiled.build(lambda tables: tables.rows("", row_type))
+
+
+@lru_cache(maxsize=8)
+def _models_by_id(folder: Path) -> Mapping[str, KnownModel]:
+    return {row.id.lower(): row for row in _load_rows("models", KnownModel, folder)}
+
+
+@lru_cache(maxsize=8)
+def _group_prices(folder: Path) -> Mapping[str, tuple[tuple[int, MachinePrice], ...]]:
+    prices: dict[str, list[tuple[int, MachinePrice]]] = {}
+    for number, price in enumerate(load_prices(folder)):
+        prices.setdefault(price.item, []).append((number, price))
+    return {item: tuple(rows) for item, rows in prices.items()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import NamedTuple
 
 from provision.facts.evidence import Evidence
@@ -57,12 +58,19 @@ def find_machines(
 
     Machines with built-in cards come before N1 machines with attached cards.
     """
+    return _find_machines(facts, card.name, count, reserved=reserved)
+
+
+@lru_cache(maxsize=1024)
+def _find_machines(
+    facts: Facts, card: str, count: int, *, reserved: bool
+) -> tuple[MachineType, ...]:
     machines = [
         machine
-        for machine in facts.machines_with(card.name, count)
+        for machine in facts.machines_with(card, count)
         if not unavailability_reason(machine, reserved=reserved)
     ]
-    attachment = facts.attachment(card.name, count)
+    attachment = facts.attachment(card, count)
     if attachment is not None:
         n1 = (machine for machine in facts.machines.values() if machine.family == "n1")
         fitting = (machine for machine in n1 if fits_attachment(machine, attachment))
@@ -158,20 +166,19 @@ def list_offers(
     machines: Iterable[MachineType], card: Card | None, count: int
 ) -> tuple[MachineOffer, ...]:
     """Return the known prices of machine types with that many cards, built in or attached."""
-    from provision.facts.lazy_tables import load_prices  # a large table that few commands need
+    # Imported here: it is a large table that few commands need.
+    from provision.facts.lazy_tables import load_prices_by_item
 
-    prices = load_prices()
+    prices = load_prices_by_item()
     machine_types = {machine.name: machine for machine in machines}
     attached = {
         price.region: price.on_demand * count
-        for price in prices
-        if card and price.item == "gpu-attached-to-n1" and price.card == card.name
+        for _, price in prices.get("gpu-attached-to-n1", ())
+        if card and price.card == card.name
     }
     offers = []
-    for price in prices:
-        machine = machine_types.get(price.item)
-        if machine is None:
-            continue
+    for _, price in sorted(row for name in machine_types for row in prices.get(name, ())):
+        machine = machine_types[price.item]
         dollars = price.on_demand
         if card is not None and not machine.gpus:
             if price.region not in attached:

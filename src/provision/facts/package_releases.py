@@ -58,6 +58,7 @@ class PackageReleases:
         )
         self._admitted: dict[str, int | None] = {}
         self._on_python: dict[tuple[str, bool], int] = {}
+        self._certain: dict[tuple[int, str], tuple[tuple[str, str, int], ...]] = {}
 
     def admitted(self, specifiers: str) -> int | None:
         """Return the releases that specifiers admit.
@@ -87,6 +88,28 @@ class PackageReleases:
     def groups_of(self, releases: int) -> tuple[ReleaseGroup, ...]:
         """Return the groups that have at least one of the releases, newest first."""
         return tuple(group for group in reversed(self.groups) if group.releases & releases)
+
+    def certain_requirements(
+        self, releases: int, python: str, table: Mapping[str, PackageReleases]
+    ) -> tuple[tuple[str, str, int], ...]:
+        """Return what each of some releases requires on a Python.
+
+        Args:
+            releases: the releases, of which there is at least one.
+            python: a minor version, as in "3.11".
+            table: the releases of all packages.
+
+        Returns:
+            Packages with the specifiers that the newest release has for them, and the releases that
+            the specifiers of any release admit.
+        """
+        key = (releases, python)
+        if key not in self._certain:
+            required = [
+                requirements_on(group.requires, python) for group in self.groups_of(releases)
+            ]
+            self._certain[key] = tuple(_find_common(required, table))
+        return self._certain[key]
 
     def newest_of(self, releases: int) -> str:
         """Return the newest of the releases, "" if there are none in the table."""
@@ -142,6 +165,21 @@ class PackageReleases:
         first, last = self._places(version)
         is_newer = first == last == len(self.versions)
         return (1 << first) - 1 | (self.newer if is_newer else 0)
+
+
+def _find_common(
+    required: Sequence[Mapping[str, str] | None], table: Mapping[str, PackageReleases]
+) -> Iterator[tuple[str, str, int]]:
+    for of, specifiers in (required[0] or {}).items():
+        other = table.get(of)
+        admitted = 0
+        for each in required:
+            one = other.admitted(each[of]) if other and each and of in each else None
+            if one is None:
+                break
+            admitted |= one
+        else:
+            yield of, specifiers, admitted
 
 
 def load_releases(folder: Path | None = None) -> Mapping[str, PackageReleases]:

@@ -18,7 +18,7 @@ from provision.imports.formats import (
     load_reader,
 )
 from provision.imports.model import ImportContext, ImportedFile
-from provision.source.loader import find_project_root
+from provision.source.project_root import find_project_root
 
 if TYPE_CHECKING:
     from provision.effects.system import Reader

@@ -42,7 +42,9 @@ class AdmittedReleases(NamedTuple):
 
 def torch_releases(context: LintContext) -> AdmittedReleases | None:
     """Return the admitted releases of torch; None if it is not listed or from another index."""
-    return context.cached("torch", lambda: _releases(context, "torch", _torch_table(context)))
+    return context.cached(
+        "torch", lambda: _releases(context, "torch", context.facts.torch_versions)
+    )
 
 
 def torch_rows(context: LintContext, releases: AdmittedReleases | None) -> list[TorchRelease]:
@@ -57,10 +59,6 @@ def transformers_releases(context: LintContext) -> AdmittedReleases | None:
     They are the ends of the table's ranges and the versions that the spec names.
     """
     return context.cached("transformers", lambda: _transformers(context))
-
-
-def _torch_table(context: LintContext) -> tuple[str, ...]:
-    return tuple(row.release for row in context.facts.torch)
 
 
 def _transformers(context: LintContext) -> AdmittedReleases | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from provision.diagnostics import (
 from provision.errors import ProvisionError
 from provision.rules.registry import load_notebook_rules, load_rules
 from provision.rules.rule import LintContext, Rule, Subject
-from provision.rules.target_settings import TargetSettings, split_by_settings
+from provision.rules.target_settings import split_by_settings
 from provision.sanitize import escape_line, redact
 
 if TYPE_CHECKING:
@@ -47,7 +47,15 @@ def run_rules(
         nvidia = any(device.is_nvidia for device in context.devices)
         rules = load_rules(kinds, nvidia=nvidia)
     contexts = tuple(split_by_settings(context))
-    return _normalize(finding for rule in rules for finding in _check(rule, context, contexts))
+    findings: list[Diagnostic] = []
+    for rule in rules:
+        if not rule.reads_settings:
+            findings += _run_rule(rule, context, "spec")
+            continue
+        for part, settings in contexts:
+            own = _run_rule(rule, part, "spec")
+            findings += own if settings is None else map(settings.move, own)
+    return _normalize(findings)
 
 
 def run_rules_on_notebook(
@@ -88,30 +96,16 @@ def run_rules_on_invalid_spec(data: Mapping[str, Any]) -> tuple[Diagnostic, ...]
     return _normalize(check_data(data))
 
 
-def _check(
-    rule: Rule[LintContext],
-    context: LintContext,
-    contexts: tuple[tuple[LintContext, TargetSettings | None], ...],
-) -> Iterator[Diagnostic]:
-    """Yield the findings of a rule; `contexts` are those of targets with the same settings."""
-    if not rule.reads_settings:
-        yield from _run_rule(rule, context, "spec")
-        return
-    for part, settings in contexts:
-        for finding in _run_rule(rule, part, "spec"):
-            yield finding if settings is None else settings.move(finding)
-
-
-def _run_rule(rule: Rule[Subject], context: Subject, subject: str) -> tuple[Diagnostic, ...]:
+def _run_rule(rule: Rule[Subject], context: Subject, subject: str) -> list[Diagnostic]:
     try:
-        return tuple(rule.check(context))
+        return list(rule.check(context))
     except ProvisionError:  # the facts cannot be read, which is not a fault of the rule
         raise
     except Exception as error:  # noqa: BLE001
         if error.__cause__ is not None and not isinstance(error.__cause__, Exception):
             raise error.__cause__ from None  # a signal, which pydantic turns into an error
         # The text of the exception may contain values of the text: only its type is shown.
-        return (
+        return [
             Diagnostic(
                 "BUG000",
                 "rule-failed",
@@ -120,8 +114,8 @@ def _run_rule(rule: Rule[Subject], context: Subject, subject: str) -> tuple[Diag
                 RouteLocation(()),
                 f"This is a bug in provision, not in the {subject}; the rule was not checked.",
                 f"report it together with the {subject}",
-            ),
-        )
+            )
+        ]
 
 
 def _file_of(finding: Diagnostic) -> str:

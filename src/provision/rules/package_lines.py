@@ -35,14 +35,7 @@ def index_lines(context: LintContext) -> Iterator[tuple[Route, Package]]:
 
 def find_line(context: LintContext, name: str) -> tuple[Route, Package] | None:
     """Return the first line of a package, or None if it is not listed."""
-    return context.cached("lines", lambda: _first_lines(context)).get(canonical_name(name))
-
-
-def _first_lines(context: LintContext) -> dict[str, tuple[Route, Package]]:
-    first: dict[str, tuple[Route, Package]] = {}
-    for route, package in package_lines(context):
-        first.setdefault(package.key, (route, package))
-    return first
+    return context.first_lines.get(canonical_name(name))
 
 
 def rename_edit(context: LintContext, route: Route, package: Package, name: str) -> Replace:

@@ -111,6 +111,7 @@ def release_rows(facts: Facts, name: str) -> Sequence[ReleaseRow]:
     return facts.transformers if name == "transformers" else facts.runs.get(name, ())
 
 
+@lru_cache(maxsize=4096)
 def possible_releases(facts: Facts, name: str, specifiers: str) -> PossibleReleases | None:
     """Return the rows that specifiers admit; None if there are none, or newer releases."""
     table = release_rows(facts, name)
@@ -254,7 +255,6 @@ def _list_bringers(context: LintContext) -> set[str]:
     return listed
 
 
-@lru_cache(maxsize=1024)
 def _admitted_rows(
     specifiers: str, table: tuple[tuple[str, str], ...]
 ) -> tuple[tuple[int, ...], bool, bool] | None:

@@ -13,7 +13,6 @@ from typing import NamedTuple
 from provision.facts.package_releases import (
     PackageReleases,
     load_releases,
-    requirements_on,
 )
 from provision.rules.package_requirements import (
     RequestedPackage,
@@ -71,7 +70,7 @@ def release_conflicts(context: LintContext) -> tuple[ReleaseConflict, ...]:
 
 def may_be_brought(context: LintContext, name: str, floor: str) -> bool:
     """Return whether the lines certainly require a package and leave a release from `floor` on."""
-    search = context.cached("release search", lambda: _search_listed(context))
+    search = _search_listed(context)
     return search is not None and search.leaves(name, f">={floor}")
 
 
@@ -90,6 +89,8 @@ def describe_demand(conflict: ReleaseConflict, demand: Demand, context: LintCont
 
 def _find_conflicts(context: LintContext) -> Iterator[ReleaseConflict]:
     if context.resolved is not None or not _installs_on_linux(context):
+        return
+    if _search_listed(context) is not None:  # the usual case
         return
     table = load_releases()
     listed, opaque = _list_lines(context, table)
@@ -129,6 +130,10 @@ def _list_lines(
 
 def _search_listed(context: LintContext) -> _Search | None:
     """Return what the lines of a spec leave of all packages; None if they contradict each other."""
+    return context.cached("release search", lambda: _make_search(context))
+
+
+def _make_search(context: LintContext) -> _Search | None:
     if context.resolved is not None or not _installs_on_linux(context):
         return None
     table = load_releases()
@@ -210,23 +215,9 @@ class _Search:
         releases, left = self._table[name], self._left[name]
         if left & releases.newer or not left:
             return
-        required = [
-            requirements_on(group.requires, self._python) for group in releases.groups_of(left)
-        ]
-        newest = required[0]
-        if newest is None:
-            return
-        for of, specifiers in newest.items():
-            if of == name or of in self._opaque or _OF_BUILDS.get(name) == of:
-                continue
-            other = self._table.get(of)
-            admitted = 0
-            for each in required:
-                one = other.admitted(each[of]) if other and each and of in each else None
-                if one is None:
-                    break
-                admitted |= one
-            else:
+        certain = releases.certain_requirements(left, self._python, self._table)
+        for of, specifiers, admitted in certain:
+            if of != name and of not in self._opaque and _OF_BUILDS.get(name) != of:
                 yield Demand(name, of, specifiers), admitted
 
     def _on_python(self, releases: PackageReleases) -> int:

@@ -22,8 +22,8 @@ from provision.diagnostics import (
 )
 from provision.facts import Evidence, Facts
 from provision.kinds.base import GpuSettings, Refusal, TargetFacts, TargetModel
-from provision.spec import Spec
-from provision.target_facts import collect_target_facts, find_target_refusals
+from provision.spec import Package, Spec
+from provision.target_facts import collect_target_facts, list_refusals
 
 _Cached = TypeVar("_Cached")
 _Model = TypeVar("_Model", bound=TargetModel)
@@ -89,7 +89,7 @@ class LintContext:
     def refusals(self) -> dict[str, tuple[Refusal, ...]]:
         """Everything that each target does not support, by the target's name."""
         return {
-            name: find_target_refusals(self.spec, name, self.facts) for name in self.spec.targets
+            target.name: list_refusals(self.spec, target, self.facts) for target in self.targets
         }
 
     @cached_property
@@ -98,6 +98,14 @@ class LintContext:
         if self.resolved is not None:
             return self.resolved.versions.keys()
         return dict.fromkeys(package.key for package in self.spec.packages).keys()
+
+    @cached_property
+    def first_lines(self) -> dict[str, tuple[Route, Package]]:
+        """The first line of each listed package with its route, by its canonical name."""
+        lines: dict[str, tuple[Route, Package]] = {}
+        for number, package in enumerate(self.spec.packages):
+            lines.setdefault(package.key, (("packages", number), package))
+        return lines
 
     @cached_property
     def targets_by_gpu(self) -> dict[Route, TargetFacts]:

@@ -79,7 +79,7 @@ def possible_torch_releases(context: LintContext) -> AdmittedReleases | None:
         return torch_releases(context)
     if context.spec.framework() == "none":
         return None
-    table = tuple(row.release for row in context.facts.torch)
+    table = context.facts.torch_versions
     return AdmittedReleases("torch", table, includes_newer=True, route=("packages",))
 
 

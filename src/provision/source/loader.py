@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING
 
@@ -26,7 +27,8 @@ from provision.source.nodes import (
     build_value_tree,
     decode_file,
 )
-from provision.source.yaml_parser import compose
+from provision.source.project_root import find_project_root, refuse_link, resolve_path
+from provision.source.yaml_parser import ParsedDocument, compose
 from provision.spelling import nearest_words
 
 if TYPE_CHECKING:
@@ -34,7 +36,6 @@ if TYPE_CHECKING:
     from provision.kinds import Registry
     from provision.spec import Spec
 
-ROOT_MARKERS = ("provision.toml", "pyproject.toml", ".git")
 MAX_FILE_BYTES = 1 << 20
 """Bytes; a spec of 60 lines has 1.3 kB (our choice)."""
 MAX_TOTAL_BYTES = 2 << 20
@@ -44,8 +45,13 @@ _BUILTIN = "builtin:"
 _NAME = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)")
 
 
-def read_spec_file(path: Path, reader: Reader) -> tuple[Source, ...]:
+def read_spec_file(path: Path, reader: Reader, root: Path | None = None) -> tuple[Source, ...]:
     """Return the documents of a spec file, at least one, with the findings about their text.
+
+    Args:
+        path: the file.
+        reader: reads it.
+        root: the root of its project; None to find it.
 
     Raises:
         SourceError: there is no text, because the file is missing, a folder, not readable or larger
@@ -57,9 +63,10 @@ def read_spec_file(path: Path, reader: Reader) -> tuple[Source, ...]:
             why="provision can read specs only with libyaml",
             hint="run `pip install --force-reinstall --only-binary :all: pyyaml`",
         )
-    root = find_project_root(path, reader)
+    root = root or find_project_root(path, reader)
+    folder = resolve_path(path.parent)
     try:
-        refuse_link(path, root, reader)
+        refuse_link(path, root, reader, folder)
         raw = reader.read(path, MAX_FILE_BYTES)
     except ExternalError as error:
         raise SourceError(
@@ -71,69 +78,16 @@ def read_spec_file(path: Path, reader: Reader) -> tuple[Source, ...]:
     if problems:
         return (Source(path, text.name, root, 0, {text.name: text}, None, problems, None),)
     sources = []
+    origin = ExtendedFile(text.name, folder / path.name)
     for index, document in enumerate(compose(text)):
-        origin = ExtendedFile(text.name, path.parent.resolve() / path.name)
         chain = ExtendsChain(root, reader, {text.name: text}, [origin], len(raw))
         tree = data = None
         if document.root is not None:
             tree = chain.extend(build_value_tree(document.root))
-            folder, findings = origin.path.parent, chain.diagnostics
-            data = add_model_sizes(tree.data(), folder, root, reader, findings)
+            data = add_model_sizes(tree.data(), folder, root, reader, chain.diagnostics)
         diagnostics = (*document.diagnostics, *chain.diagnostics)
         sources.append(Source(path, text.name, root, index, chain.texts, tree, diagnostics, data))
     return tuple(sources)
-
-
-def find_project_root(path: Path, reader: Reader) -> Path:
-    """Return the nearest folder above a spec that marks a project, or the spec's own folder.
-
-    The search follows the path as it is written: a link inside a project does not lead to another
-    project. The result has its links resolved.
-    """
-    written, real = Path(os.path.abspath(path)).parent, _resolved(path.parent)  # noqa: PTH100
-    for folder in (written, real):
-        for candidate in (folder, *folder.parents):
-            if _is_project_root(candidate, reader):
-                return candidate.resolve()
-    return real
-
-
-def refuse_link(path: Path, root: Path, reader: Reader) -> None:
-    """Refuse a link that leaves the project or leads to a hidden file in it.
-
-    Outside a project, a link may lead to a *.yaml or *.yml file anywhere.
-
-    Raises:
-        SourceError: the link may not be followed.
-    """
-    inside = _resolved(path.parent) / path.name
-    real = _resolved(path) if inside.is_symlink() else inside
-    if real == inside and real.is_relative_to(root):
-        return
-    if not real.is_relative_to(root) and (
-        _is_project_root(root, reader) or real.suffix not in {".yaml", ".yml"}
-    ):
-        hint = f"move the file below {root}, or use the path of the file itself"
-        raise SourceError(
-            f"{path} is outside the project", why=f"the link points to {real}", hint=hint
-        )
-    if real.is_relative_to(root) and any(
-        part.startswith(".") for part in real.relative_to(root).parts
-    ):
-        raise SourceError(
-            f"{path} is a link to a hidden file",
-            why=f"the link points to {real}; hidden files are not read",
-            hint="replace the link with a copy of the file",
-        )
-
-
-def _resolved(path: Path) -> Path:
-    """Return a path with links resolved as far as they lead; a loop of links stays as it is."""
-    return Path(os.path.realpath(path))
-
-
-def _is_project_root(folder: Path, reader: Reader) -> bool:
-    return any(reader.exists(folder / mark) for mark in ROOT_MARKERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,13 +215,9 @@ class ExtendsChain:
         return ExtendedFile(shown, path)
 
     def _parse(self, origin: ExtendedFile, raw: bytes) -> LocatedValue:
-        text, problems = decode_file(origin.name, raw)
+        text, documents, findings = _parse_extended(origin.name, raw)
         self.texts[origin.name] = text
-        documents = compose(text) if not problems else ()
-        self.diagnostics += [
-            *problems,
-            *(problem for document in documents for problem in document.diagnostics),
-        ]
+        self.diagnostics += findings
         if len(documents) > 1:
             raise _Refused(
                 "extends-unusable",
@@ -281,6 +231,17 @@ class ExtendsChain:
                 "fix the errors in that file first",
             )
         return build_value_tree(documents[0].root)
+
+
+@lru_cache(maxsize=16)
+def _parse_extended(
+    name: str, raw: bytes
+) -> tuple[TextFile, tuple[ParsedDocument, ...], tuple[Diagnostic, ...]]:
+    """Return the text and the documents of a file that many specs may extend, and its findings."""
+    text, problems = decode_file(name, raw)
+    documents = compose(text) if not problems else ()
+    found = (problem for document in documents for problem in document.diagnostics)
+    return text, documents, (*problems, *found)
 
 
 def _locate_profile(name: str) -> ExtendedFile:

@@ -112,7 +112,7 @@ def identify_documents(
         reader: Reads the file.
     """
     is_yaml = path.suffix in _YAML
-    from provision.source.loader import find_project_root, refuse_link
+    from provision.source.project_root import find_project_root, refuse_link
 
     try:
         refuse_link(path, find_project_root(path, reader), reader)

@@ -30,13 +30,15 @@ def _check(context: LintContext) -> Findings:
     if releases is None or not rows:
         return
     newest = rows[-1]
-    built = sorted(map(cuda_of, newest.builds), key=require_version)
     cudas = {device.cuda_route: device.cuda for device in context.devices if device.is_nvidia}
     for route, cuda in cudas.items():
+        if cuda in ("auto", "none"):
+            continue
         flavour = flavour_of(cuda)
         confidence = {row.builds.get(flavour) for row in rows}
-        if cuda in ("auto", "none") or not confidence.isdisjoint(("high", "medium")):
+        if not confidence.isdisjoint(("high", "medium")):
             continue
+        built = sorted(map(cuda_of, newest.builds), key=require_version)
         verb, severity = "has", None
         why = "The PyTorch index for this CUDA version does not contain a matching build."
         if releases.includes_newer:

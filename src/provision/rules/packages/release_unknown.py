@@ -31,7 +31,7 @@ from provision.rules.rule import Findings, LintContext, ResolvedSet, Rule, examp
 
 def _check(context: LintContext) -> Findings:
     facts = context.facts
-    torch = tuple(row.release for row in facts.torch)
+    torch = facts.torch_versions
     transformers = (facts.transformers[0].first, facts.transformers[-1].last)
     for name, releases, table in (
         ("torch", torch_releases(context), torch),
