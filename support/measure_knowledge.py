@@ -5,7 +5,10 @@ seen half alone, until the held-out half was judged (docs/reference/corpora.md).
 the second drawing, --show lists the held-out half only with --judge: who changes symptoms does not
 read it.
 
-Usage: python support/measure_knowledge.py [--show lint|why|suggest [--judge]]
+With --resolve, uv resolves the first proposal of each case of `suggest`, which needs a package
+index: metadata is read, and nothing is installed (measures/resolution.py).
+
+Usage: python support/measure_knowledge.py [--show lint|why|suggest [--judge] | --resolve]
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -173,6 +177,31 @@ def measure_suggest(facts: Facts) -> dict[str, Figures]:
     return halves
 
 
+def print_resolutions(facts: Facts) -> None:
+    """Print whether uv resolves the first proposal of each case of `suggest`."""
+    from measures.resolution import resolve
+    from remaking.index import PipIndex
+    from remaking.wheels import Shelf
+
+    counts, shelf = {SEEN: Figures(), HELD_OUT: Figures()}, Shelf(PipIndex())
+    for case in read_corpus("suggestions"):
+        spec, _ = read_spec(case["spec"])
+        result = find_suggestions(spec, facts, most=1) if spec else None
+        if result is None or not result.suggestions or result.in_the_way:
+            counts[half_of(case["id"])]["no proposal"] += 1
+            continue
+        proposed = result.suggestions[0].spec
+        resolution = resolve(proposed, shelf)
+        counts[half_of(case["id"])][resolution.outcome.value] += 1
+        lines = ", ".join(package.requirement for package in proposed.packages)
+        print(f"{case['id']}: {resolution.outcome.value}: Python {proposed.python}, {lines}")
+        if resolution.reason:
+            print(textwrap.indent(resolution.reason, "    "))
+    for half, figures in counts.items():
+        print(f"suggest, {half} half, resolved with uv")
+        print("\n".join(format_figures(figures)))
+
+
 def open_companions(suggestion: Suggestion) -> list[str]:
     """Return the lines that a proposal replaces with a lower bound alone."""
     return [
@@ -220,11 +249,18 @@ def format_figures(figures: Figures) -> Iterator[str]:
 def main() -> None:
     """Print the figures of both halves, and their misses if wanted."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--show", choices=("lint", "why", "suggest"), help="list the misses")
+    mode = parser.add_mutually_exclusive_group()
+    mode.add_argument("--show", choices=("lint", "why", "suggest"), help="list the misses")
+    mode.add_argument(
+        "--resolve", action="store_true", help="resolve the first proposals of `suggest` with uv"
+    )
     parser.add_argument("--judge", action="store_true", help="list those of held-out errors too")
     options = parser.parse_args()
     wanted = options.show
     facts = load_facts()
+    if options.resolve:
+        print_resolutions(facts)
+        return
     measures = {
         "lint": measure_lint,
         "why": measure_why,

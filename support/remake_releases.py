@@ -84,7 +84,7 @@ def _release(
     if not usual:
         listed = None
         if source is not None and not files:
-            listed = _source_requirements(shelf, cache, source)
+            listed = source_requirements(shelf, cache, source)
         by_python = {} if listed is None else dict.fromkeys(pythons, listed)
         requires = "?" if listed is None else requires_text(by_python, names)
         return "", "other" if files else "none", requires
@@ -188,7 +188,7 @@ def _within(pythons: Sequence[str], declared: str) -> list[str]:
     return [python for python in pythons if admits.contains(f"{python}.99")] or list(pythons)
 
 
-def _source_requirements(shelf: Shelf, cache: Path, source: Source) -> list[Requirement] | None:
+def source_requirements(shelf: Shelf, cache: Path, source: Source) -> list[Requirement] | None:
     """Return what the egg-info of a source distribution requires; None if it cannot be read."""
     kept = cache / f"{source.name}.requires"
     if not kept.exists():
