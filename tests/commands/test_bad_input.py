@@ -168,6 +168,7 @@ def test_no_network(bench: Bench) -> None:
     assert done.returncode == 2
     assert "could not be reached" in done.stderr
     assert "index-url" in done.stderr
+    assert "without a connection to 127.0.0.1:9, use --offline" in " ".join(done.stderr.split())
     assert not (bench.folder / "spec.lock").exists()
 
 

@@ -147,6 +147,18 @@ def test_a_requirement_is_read_back(line: str) -> None:
     assert [package.name for package in spec.packages] == [Requirement(line).name]
 
 
+@pytest.mark.parametrize(
+    ("lines", "merged"),
+    [
+        (("transformers>=5.0", "transformers>=5.0"), "transformers>=5.0"),
+        (("transformers>=4.40,<6", "transformers>=4.5"), "transformers>=4.40,<6"),
+        (("transformers>4.40", "transformers>=4.50"), "transformers>=4.50,>4.40"),
+    ],
+)
+def test_each_bound_of_several_lines_is_written_once(lines: tuple[str, ...], merged: str) -> None:
+    assert [package.requirement for package in project_of(*lines).packages] == [merged]
+
+
 def test_a_package_without_a_python_of_the_starter_gets_the_nearest() -> None:
     written = write_spec(project_of("torch==1.12.1"))
     assert 'python: "3.10" # no file names a Python version; torch has wheels' in written.text

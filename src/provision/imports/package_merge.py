@@ -149,9 +149,10 @@ def _find_pin(lines: list[_Line]) -> tuple[_Line, Specifier] | None:
 
 
 def _join_specifiers(lines: list[_Line], conflicts: list[Conflict]) -> str:
-    """Return the specifiers of all lines: an exact version alone, else all bounds.
+    """Return the specifiers of all lines: an exact version alone, else each bound once.
 
-    A line that excludes what the lines before it require is a conflict and does not count.
+    Of several floors the highest counts. A line that excludes what the lines before it require is
+    a conflict and does not count.
     """
     pin = _find_pin(lines)
     if pin is not None:
@@ -169,7 +170,10 @@ def _join_specifiers(lines: list[_Line], conflicts: list[Conflict]) -> str:
             last = line
         else:
             conflicts.append(_contradiction(last, line))
-    ordered = sorted(combined, key=lambda clause: (_ORDER.index(clause.operator), clause.version))
+    floors = [clause for clause in combined if clause.operator == ">="]
+    highest = max(floors, key=lambda clause: Version(clause.version), default=None)
+    clauses = {clause for clause in combined if clause.operator != ">=" or clause == highest}
+    ordered = sorted(clauses, key=lambda clause: (_ORDER.index(clause.operator), clause.version))
     return ",".join(map(str, ordered))
 
 

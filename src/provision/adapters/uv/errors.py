@@ -17,6 +17,7 @@ _UNREACHABLE = re.compile(
     r"error|client error|timed out|Could not connect",
     re.IGNORECASE,
 )
+_HOST = re.compile(r"https?://(?:[^/@\s]*@)?([^/\s`'\")]+)")
 _UNAUTHORIZED = re.compile(
     r"lack of valid authentication credentials|40[137] (Unauthorized|Forbidden|Proxy "
     r"Authentication)",
@@ -205,9 +206,11 @@ def _local_wheels_hint(sources: PackageSources | None) -> str:
 
 
 def _network_hint(output: str, sources: PackageSources | None) -> str:
+    host = _HOST.search(output)
     return (
         f"check the network, the proxy and the certificates{_mirror_hint(output, sources)}\n"
-        "without a network, use --offline to install from uv's cache"
+        f"without a connection to {host[1] if host else 'the index'}, use --offline to install "
+        "from uv's cache"
     )
 
 
