@@ -154,7 +154,7 @@ def _release(version: Version, files: list[File], shelf: Shelf, known: Row) -> d
     }
     plain = {
         **dict.fromkeys(PLATFORMS, read["pythons"]),
-        "glibc_aarch64": read["glibc"],
+        "glibc_aarch64": read["glibc"] if arm else "",
         "default_aarch64": "cpu",
     }
     kept = {

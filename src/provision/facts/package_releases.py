@@ -116,6 +116,11 @@ class PackageReleases:
         number = (releases & ~self.newer).bit_length()
         return self.versions[number - 1] if number else ""
 
+    def around(self, version: Version) -> tuple[str, ...]:
+        """Return the releases next to a version that the table does not have, the older first."""
+        first, last = self._places(version)
+        return self.versions[max(0, first - 1) : last + 1]
+
     def _find_admitted(self, specifiers: str) -> int | None:
         found = (self.newer << 1) - 1
         for clause in parse_specifiers(specifiers):

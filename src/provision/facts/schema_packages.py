@@ -189,11 +189,15 @@ class TrainerCall(NamedTuple):
     evidence: Evidence
 
 
+SAME_RELEASE = "=="
+"""The specifier of a requirement on the release of another package with the own version."""
+
+
 class UndeclaredRequirement(NamedTuple):
     """A requirement of the releases `first` to `last` of a package that they do not declare.
 
-    `first` and `last` are "" without a bound, `effect` is the symptom, and `severity` the highest
-    severity of a finding.
+    `first` and `last` are "" without a bound, `specifier` may be SAME_RELEASE, `effect` is the
+    symptom, and `severity` the highest severity of a finding.
     """
 
     package: str

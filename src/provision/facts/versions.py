@@ -96,6 +96,11 @@ def next_version(version: str) -> str:
     return f"{parsed.base_version}.post{parsed.post + 1}"
 
 
+def is_pin(specifiers: str) -> bool:
+    """Return whether specifiers admit one release alone: "==2.13.0", not "==2.13.*"."""
+    return specifiers.startswith("==") and parse_version(specifiers[2:]) is not None
+
+
 def implies(specifiers: SpecifierSet, outer: SpecifierSet) -> bool:
     """Return whether every version that satisfies `specifiers` satisfies `outer`, and one exists.
 

@@ -167,7 +167,7 @@ class _Search:
         self._demands: dict[str, list[Demand]] = {}
 
     def find_empty(self) -> str:
-        """Return a package of which no release is left, or ""."""
+        """Return a package of which no release is left that can be installed, or ""."""
         for name, line in self._lines.items():
             releases = self._table.get(name)
             admitted = releases.admitted(line.specifiers) if releases else None
@@ -191,7 +191,7 @@ class _Search:
                 if not after:
                     return demand.of
                 waiting.append(demand.of)
-        return ""
+        return next(filter(self._lacks_wheel, self._left), "")
 
     def leaves(self, name: str, specifiers: str) -> bool:
         """Return whether a package is required, and has a release that specifiers admit."""
@@ -200,15 +200,9 @@ class _Search:
 
     def conflict(self, name: str, lines: tuple[RequestedPackage, ...]) -> ReleaseConflict:
         """Return the conflict about the package of which no release is left."""
-        releases = self._table[name]
-        admitted = (releases.newer << 1) - 1
-        if name in self._lines:
-            admitted &= releases.admitted(self._lines[name].specifiers) or admitted
         demands = tuple(self._demands.get(name, ()))
-        for demand in demands:
-            admitted &= releases.admitted(demand.specifiers) or admitted
         via = {of: found[0] for of, found in self._demands.items() if of not in self._lines}
-        return ReleaseConflict(name, demands, lines, via, admitted)
+        return ReleaseConflict(name, demands, lines, via, self._admitted(name))
 
     def _certain_demands(self, name: str) -> Iterator[tuple[Demand, int]]:
         """Yield what every release that is left requires, with the releases that this admits."""
@@ -220,8 +214,28 @@ class _Search:
             if of != name and of not in self._opaque and _OF_BUILDS.get(name) != of:
                 yield Demand(name, of, specifiers), admitted
 
+    def _lacks_wheel(self, name: str) -> bool:
+        """Return whether only releases are left that have to be built, and not on every Python.
+
+        PKG014 reports packages that are published only as source.
+        """
+        releases, left = self._table[name], self._left[name]
+        if self._can_build(name) or left & ~releases.without_wheel:
+            return False
+        return bool(self._admitted(name) & ~releases.without_wheel)
+
+    def _admitted(self, name: str) -> int:
+        """Return the releases that the line of a package and the demands on it leave."""
+        releases = self._table[name]
+        admitted = (releases.newer << 1) - 1
+        if name in self._lines:
+            admitted &= releases.admitted(self._lines[name].specifiers) or admitted
+        for demand in self._demands.get(name, ()):
+            admitted &= releases.admitted(demand.specifiers) or admitted
+        return admitted
+
+    def _can_build(self, name: str) -> bool:
+        return name in self._may_build or (self._builds_all and name not in self._lines)
+
     def _on_python(self, releases: PackageReleases) -> int:
-        may_build = releases.name in self._may_build or (
-            self._builds_all and releases.name not in self._lines
-        )
-        return releases.on_python(self._python, may_build=may_build)
+        return releases.on_python(self._python, may_build=self._can_build(releases.name))

@@ -15,7 +15,7 @@ wheels only.
 
 ## How to fix
 
-Use the Python or the release that the finding names.
+Use the Python or the release that the finding names, or allow building from source.
 """
 
 from __future__ import annotations
@@ -150,6 +150,7 @@ def _no_wheel_finding(
             if name == package.name
             else f"use a transformers release that accepts {name} {fitting}"
         )
+    options += _build_options(name, package)
     newest = admitted[-1].newest if admitted else ""
     return RULE.diagnostic(
         f"{subject} has no wheel for Python {python}"
@@ -165,7 +166,8 @@ def _no_wheel_finding(
 def _conflict_finding(context: LintContext, conflict: ReleaseConflict) -> Diagnostic:
     """Return the finding about a package of which no admitted release runs on the Python."""
     releases, line, python = load_releases()[conflict.name], conflict.line, context.spec.python
-    newest, *_ = releases.groups_of(conflict.admitted)
+    admitted = conflict.admitted & ~releases.without_wheel or conflict.admitted
+    newest, *_ = releases.groups_of(admitted)
     subject, relative = line.description, ""
     if line.name != conflict.name:
         texts = [describe_demand(conflict, demand, context) for demand in conflict.demands]
@@ -177,12 +179,14 @@ def _conflict_finding(context: LintContext, conflict: ReleaseConflict) -> Diagno
         lacks = f"has no wheel for Python {python}, only for {pythons}"
     options = _python_options(
         context,
-        lambda version: bool(conflict.admitted & releases.on_python(version, may_build=False)),
+        lambda version: bool(admitted & releases.on_python(version, may_build=False)),
     )
     fitting = releases.on_python(python, may_build=False) & ~releases.newer
     fitting &= ~releases.without_wheel
     if fitting and line.name == conflict.name:
         options.append(f"use {line.name}=={releases.newest_of(fitting)}")
+    if not has_wheel(newest.wheels, python):
+        options += _build_options(conflict.name, line)
     return RULE.diagnostic(
         f"{subject}{relative} {lacks}",
         line.route,
@@ -191,6 +195,15 @@ def _conflict_finding(context: LintContext, conflict: ReleaseConflict) -> Diagno
         help=", or ".join(options) or f"use a release that has wheels for Python {python}",
         related=related_at(("python",), "Python requested here"),
     )
+
+
+def _build_options(name: str, line: RequestedPackage) -> list[str]:
+    """Return the advice to build a package from source, if it has source distributions."""
+    releases = load_releases().get(name)
+    if releases is None or all(group.wheels != "none" for group in releases.groups):
+        return []
+    value, subject = ("true", "") if name == line.name else (f"[{name}]", f" on {line.name}")
+    return [f"set `build: {value}`{subject} to build it from source"]
 
 
 def _python_options(context: LintContext, is_possible: Callable[[str], bool]) -> list[str]:
@@ -230,6 +243,8 @@ RULE = Rule(
         example(
             'gpu: none\npython: "3.10"\npackages: [«transformers==4.11.1»]\n', other_ids=("PKG003",)
         ),
+        'gpu: none\npython: "3.10"\n'
+        "packages: [«pytorch-lightning==1.3.3», torchmetrics==0.7.3, numpy==1.26.4]\n",
         example(
             'gpu: none\npython: "3.12"\npackages: [«transformers==4.33.3»]\n', other_ids=("PKG001",)
         ),
@@ -242,6 +257,8 @@ RULE = Rule(
             'gpu: A100-80GB\npython: "3.11"\npackages: [torch==2.4.0, autoawq==0.2.5]\n',
             'gpu: none\npython: "3.12"\n'
             'packages: [{name: numba, version: "==0.57.1", build: true}]\n',
+            'gpu: none\npython: "3.10"\n'
+            'packages: [{name: pytorch-lightning, version: "==1.3.3", build: [pyyaml]}]\n',
             'gpu: none\npython: "3.11"\npackages: [numpy==1.24.4, tokenizers==0.13.3]\n',
             'gpu: none\npython: "3.12"\npackages: ["numpy>=1.24.4", tokenizers==0.21.0]\n',
         ),

@@ -1,15 +1,17 @@
-"""The requested release of torch or transformers is not in the facts.
+"""The requested release is not in the facts.
 
 ## What it does
 
 Reports, as unknown, that no release in the fact tables satisfies the bounds of torch or
-transformers.
+transformers. For about 220 other packages, all releases are known: it warns about a pin on a
+version between two of them that the public index does not list.
 
 ## Why
 
 Rules about Pythons, CUDA builds and minimum versions cannot check such a release. It may be newer
 than the facts, or it may not exist: torch 2.1.5 was never published, and resolving fails with "no
-matching distribution".
+matching distribution". xformers 0.0.22.post4 is on PyTorch's index only, other releases were
+withdrawn, and an export of a conda environment can name versions that only conda has.
 
 ## How to fix
 
@@ -22,11 +24,15 @@ from __future__ import annotations
 from packaging.specifiers import SpecifierSet
 
 from provision.diagnostics import Severity
-from provision.facts.versions import named_versions, require_version
+from provision.facts.package_releases import load_releases
+from provision.facts.versions import is_pin, named_versions, require_version
 from provision.rules.admitted_releases import torch_releases, transformers_releases
 from provision.rules.edits import unsafe_fix
 from provision.rules.package_lines import find_line, set_version_edit, version_specifiers
+from provision.rules.package_requirements import requested_packages
 from provision.rules.rule import Findings, LintContext, ResolvedSet, Rule, example, examples
+
+_OWN_TABLES = {"torch", "transformers"}
 
 
 def _check(context: LintContext) -> Findings:
@@ -62,7 +68,31 @@ def _check(context: LintContext) -> Findings:
                 "check them."
             ),
             help="correct the version, or update `provision` if the release is new",
+            severity=Severity.UNKNOWN,
             fix=fix,
+        )
+    if context.resolved is None:
+        yield from _unlisted_findings(context)
+
+
+def _unlisted_findings(context: LintContext) -> Findings:
+    """Yield a finding for each pin on a release that the table lacks before its newest one."""
+    table = load_releases()
+    for name, package in requested_packages(context).items():
+        if name in _OWN_TABLES or name not in table or not is_pin(package.specifiers):
+            continue
+        pin = require_version(package.specifiers.removeprefix("=="))
+        releases = table[name]
+        if pin.is_prerelease or releases.admitted(package.specifiers) is not None:
+            continue
+        near = releases.around(pin)
+        yield RULE.diagnostic(
+            f"the public index lists no release {package.description}; the nearest "
+            + (f"are {' and '.join(near)}" if len(near) > 1 else f"is {near[0]}"),
+            package.route,
+            why="The release was withdrawn, or was published elsewhere, such as on another index "
+            "or in a conda channel. Installers may not find it.",
+            help=f"use {name}=={near[0]}, or name the index that has the release in `indexes`",
         )
 
 
@@ -79,13 +109,15 @@ def _same_minor(context: LintContext, name: str, table: tuple[str, ...]) -> list
 RULE = Rule(
     id="PKG003",
     name="release-unknown",
-    severity=Severity.UNKNOWN,
-    sources=("release lists of torch and transformers on the public package index",),
+    severity=Severity.WARNING,
+    sources=("release lists of the packages on the public package index",),
     check=_check,
     bad=examples(
         'gpu: none\npython: "3.11"\npackages: [«torch==2.1.5»]\n',
         'gpu: none\npython: "3.11"\npackages: [«torch==99.0»]\n',
         'gpu: none\npython: "3.11"\npackages: [«"transformers[torch]>=99"»]\n',
+        'gpu: L4\npython: "3.10"\npackages: [torch==2.1.0, «xformers==0.0.22.post4»]\n',
+        'gpu: none\npython: "3.10"\npackages: [«jaxlib==0.3.15»]\n',
         example(
             'gpu: none\npython: "3.11"\npackages: [«torch»]\n',
             ResolvedSet({"torch": "99.0"}, "3.11", "cpu"),
@@ -94,5 +126,9 @@ RULE = Rule(
     good=examples(
         'gpu: none\npython: "3.11"\npackages: [torch==2.4.1, transformers==5.5.2, accelerate]\n',
         'gpu: none\npython: "3.11"\npackages: [torch>=2.13, transformers, accelerate]\n',
+        'gpu: none\npython: "3.11"\npackages: [accelerate==99.0, peft==0.17.2.dev0]\n',
+        'gpu: L4\npython: "3.10"\n'
+        "packages: [{name: xformers, version: ==0.0.22.post4, index: ours}]\n"
+        'indexes: {ours: {url: "https://packages.example.com/simple"}}\n',
     ),
 )

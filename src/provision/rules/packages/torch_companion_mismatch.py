@@ -19,9 +19,11 @@ matching one.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from provision.diagnostics import Severity
 from provision.facts import TorchRelease
-from provision.facts.versions import is_satisfiable, require_version
+from provision.facts.versions import is_pin, is_satisfiable, require_version
 from provision.rules.admitted_releases import torch_releases, torch_rows
 from provision.rules.package_requirements import (
     RequestedPackage,
@@ -49,7 +51,7 @@ def _check(context: LintContext) -> Findings:
         fitting = [_companion_specifiers(context, name, row) for row in rows]
         if companion is None or not companion.specifiers or not all(fitting):
             continue
-        if _fits(companion, {specifier for made in fitting for specifier in made}):
+        if _fits(context, companion, {specifier for made in fitting for specifier in made}):
             continue
         matching = fitting[-1][-1]
         yield RULE.diagnostic(
@@ -81,14 +83,31 @@ def _companion_specifiers(context: LintContext, name: str, row: TorchRelease) ->
     return ()
 
 
-def _fits(companion: RequestedPackage, matching: set[str]) -> bool:
-    """Return whether a requested companion fits a torch; later patches of its minor fit too."""
-    patches = set()
-    for specifier in matching:
-        if specifier.startswith("==") and companion.name != "triton":
-            version = specifier.removeprefix("==")
-            patches.add(f">{version},=={'.'.join(version.split('.')[:2])}.*")
-    return any(is_satisfiable(specifier, companion.specifiers) for specifier in matching | patches)
+def _fits(context: LintContext, companion: RequestedPackage, matching: set[str]) -> bool:
+    """Return whether a requested companion fits a torch.
+
+    Patches that are newer than the newest listed one of a minor may fit as well as it does. A
+    pre-release may be a build for any torch: conda's torchaudio 0.7.2 is named 0.7.0a0+a853dff.
+    """
+    pin = companion.specifiers.removeprefix("==")
+    if is_pin(companion.specifiers) and require_version(pin).is_prerelease:
+        return True
+    fitting = set(matching)
+    if companion.name != "triton":
+        for version in _newest_patches(context, companion.name):
+            if f"=={version}" in matching:
+                minor = ".".join(version.split(".")[:2])
+                fitting.add(f">{version},=={minor}.*")
+    return any(is_satisfiable(specifier, companion.specifiers) for specifier in fitting)
+
+
+def _newest_patches(context: LintContext, name: str) -> Iterable[str]:
+    """Return the newest listed release of each minor of torchvision or torchaudio."""
+    newest: dict[tuple[int, ...], str] = {}
+    for row in context.facts.torch:
+        for version in row.torchvision if name == "torchvision" else row.torchaudio:
+            newest[require_version(version).release[:2]] = version
+    return newest.values()
 
 
 RULE = Rule(
@@ -105,6 +124,8 @@ RULE = Rule(
         'gpu: none\npython: "3.11"\npackages: [torch==2.5.1, «torchvision==0.21.0»]\n',
         'gpu: none\npython: "3.11"\npackages: [torch==2.13.0, «torchaudio==2.10.0»]\n',
         'gpu: L4\npython: "3.11"\npackages: [torch==2.8.0, «triton==3.3.1»]\n',
+        'gpu: none\npython: "3.11"\npackages: [torch==2.5.0, «"torchvision>=0.20.1"»]\n',
+        'gpu: none\npython: "3.11"\npackages: [torch==2.5.0, «torchaudio==2.5.1»]\n',
     ),
     good=(
         *examples(

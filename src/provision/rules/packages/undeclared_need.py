@@ -126,6 +126,8 @@ RULE = Rule(
         'gpu: none\npython: "3.10"\npackages: [tensorflow-addons==0.23.0, «tensorflow==2.16.1»]\n',
         'gpu: none\npython: "3.10"\npackages: [tensorflow-addons==0.20.0, «tensorflow==2.13.0»]\n',
         'gpu: none\npython: "3.10"\npackages: [chex==0.1.82, jaxlib==0.4.24, «jax==0.4.24»]\n',
+        'gpu: L4\npython: "3.10"\n'
+        "packages: [jax==0.4.28, «jaxlib==0.4.28», jax-cuda12-plugin==0.4.30]\n",
         example(
             'gpu: none\npython: "3.11"\npackages: [«peft==0.17.1»]\n',
             ResolvedSet(
@@ -156,5 +158,6 @@ RULE = Rule(
         "packages: [pytorch-lightning==1.4.9, torchmetrics==0.7.3, torch==1.13.1, numpy==1.26.4]\n",
         'gpu: none\npython: "3.10"\npackages: [tensorflow-addons==0.23.0, tensorflow==2.15.1]\n',
         'gpu: none\npython: "3.10"\npackages: [chex==0.1.83, jaxlib==0.4.24, jax==0.4.24]\n',
+        'gpu: L4\npython: "3.10"\npackages: [jax==0.4.28, jaxlib, jax-cuda12-plugin==0.4.28]\n',
     ),
 )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from provision.diagnostics import Severity
-from provision.facts.schema_packages import UndeclaredRequirement
-from provision.facts.versions import is_satisfiable
+from provision.facts.schema_packages import SAME_RELEASE, UndeclaredRequirement
+from provision.facts.versions import is_pin, is_satisfiable
 from provision.rules.package_lines import find_line
 from provision.rules.package_requirements import (
     RequestedPackage,
@@ -33,10 +33,16 @@ def check_undeclared(
     An installer ensures a declared requirement if it can be met.
     """
     other = requested_package(context, need.of)
-    requirement = f"{need.of}{need.specifier}"
     newer = ""
-    if need.last and need.first != need.last:
+    if need.specifier == SAME_RELEASE:
+        if not is_pin(package.specifiers):
+            return
+        need = need._replace(specifier=package.specifiers)
+        if other is not None and is_pin(other.specifiers):
+            newer = f", or {package.name}{other.specifiers}"
+    elif need.last and need.first != need.last:
         newer = f", or use {need.package}>{need.last}"
+    requirement = f"{need.of}{need.specifier}"
     if other is not None and not is_satisfiable(need.specifier, other.specifiers):
         severity = need.evidence.cap_severity(Severity(need.severity))
         is_used = need.of == "bitsandbytes" and context.spec.training.method == "qlora"
