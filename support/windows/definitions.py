@@ -280,7 +280,7 @@ class Definitions:
         is_decided = True
         for star in names.stars:
             if not self.tree.has_module(star):
-                is_decided = False
+                is_decided &= self.tree.lacks_own(star)
                 continue
             exported = self.names(star).exported if star in self.tree.paths else None
             if exported is not None and name in exported:

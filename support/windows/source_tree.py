@@ -36,6 +36,16 @@ class SourceTree:
         """Return whether a module exists, as Python, compiled, or as a folder of modules."""
         return module in self.paths or module in self.compiled or module in self._folders
 
+    def lacks_own(self, module: str) -> bool:
+        """Return whether a module of the package is missing: what imports it is never run.
+
+        transformers 4 lists one that does not exist, for type checkers.
+        """
+        parts = module.split(".")
+        parents = {".".join(parts[:end]) for end in range(1, len(parts))}
+        is_own = self.has_module(parts[0]) and self.compiled.isdisjoint(parents)
+        return is_own and not self.has_module(module)
+
     def text(self, module: str) -> str:
         """Return the source of a module, "" if it has none."""
         path = self.paths.get(module)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -45,9 +45,12 @@ def read_uses(tree: SourceTree, module: str, packages: Iterable[str], *, calls: 
     """Return the uses of top-level `packages` in a module, those in functions only with `calls`."""
     reader = _Reader(tree, module, frozenset(packages), calls)
     parsed = tree.parse(module) if calls else tree.parse_outline(module, classes=False)
+    if parsed is not None and calls:
+        first = _Reader(tree, module, frozenset(), calls)
+        first.visit_all(parsed.body)
+        reader.guarded_functions = first.called_under_guards()
     if parsed is not None:
-        for statement in parsed.body:
-            reader.visit(statement)
+        reader.visit_all(parsed.body)
     return ModuleUses(list(dict.fromkeys(reader.uses)), reader.imports)
 
 
@@ -65,8 +68,14 @@ class _Reader(ast.NodeVisitor):
         self._objects: dict[str, str] = {}
         self._bases: list[str] = []
         self._own_methods: frozenset[str] = frozenset()
+        self._called: dict[str, list[bool]] = {}
+        self.guarded_functions: frozenset[str] = frozenset()
         self.uses: list[Use] = []
         self.imports: list[tuple[str, frozenset[str]]] = []
+
+    def called_under_guards(self) -> frozenset[str]:
+        """Return the names whose calls in the module are all tried, or depend on a version."""
+        return frozenset(name for name, guarded in self._called.items() if all(guarded))
 
     @contextmanager
     def _under(self, more: frozenset[str]) -> Iterator[None]:
@@ -75,12 +84,16 @@ class _Reader(ast.NodeVisitor):
         yield
         self._guards = before
 
-    def _visit_all(self, nodes: Iterable[ast.AST], more: frozenset[str] = guards.ALWAYS) -> None:
+    def visit_all(self, nodes: Iterable[ast.AST], more: frozenset[str] = guards.ALWAYS) -> None:
+        """Visit nodes; statements after a check of a version that leaves the block are guarded."""
         if more == guards.SKIPPED:
             return
         with self._under(more):
             for node in nodes:
                 self.visit(node)
+                if isinstance(node, ast.If) and _leaves(node.body):
+                    body, orelse = guards.of_test(node.test, self._versions, in_function=True)
+                    self._guards |= body & orelse & guards.GUARDED
 
     def _record(self, path: str, line: int, argument: str = "") -> None:
         self.uses.append(Use(path, argument, self._depth > 0, self._guards, self._module, line))
@@ -121,43 +134,44 @@ class _Reader(ast.NodeVisitor):
     def visit_If(self, node: ast.If) -> None:
         body, orelse = guards.of_test(node.test, self._versions, in_function=self._depth > 0)
         self.visit(node.test)
-        self._visit_all(node.body, body)
-        self._visit_all(node.orelse, orelse)
+        self.visit_all(node.body, body)
+        self.visit_all(node.orelse, orelse)
 
     def visit_IfExp(self, node: ast.IfExp) -> None:
         body, orelse = guards.of_test(node.test, self._versions, in_function=True)
         self.visit(node.test)
-        self._visit_all([node.body], body)
-        self._visit_all([node.orelse], orelse)
+        self.visit_all([node.body], body)
+        self.visit_all([node.orelse], orelse)
 
     def visit_BoolOp(self, node: ast.BoolOp) -> None:
         first, *others = node.values
         self.visit(first)
         body, _ = guards.of_test(first, self._versions, in_function=True)
-        self._visit_all(others, body)
+        self.visit_all(others, body)
 
     def visit_Try(self, node: ast.Try) -> None:
         guard = guards.of_try(node)
-        self._visit_all([*node.body, *node.orelse], guard)
+        self.visit_all([*node.body, *node.orelse], guard)
         for handler in node.handlers:
-            self._visit_all(handler.body, guards.GUARDED)
-        self._visit_all(node.finalbody)
+            self.visit_all(handler.body, guards.GUARDED)
+        self.visit_all(node.finalbody)
 
     def visit_With(self, node: ast.With) -> None:
         for item in node.items:
             self.visit(item)
-        self._visit_all(node.body, guards.of_with(node))
+        self.visit_all(node.body, guards.of_with(node))
 
     def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
-        self._visit_all([*node.decorator_list, *node.args.defaults])
-        self._visit_all(item for item in node.args.kw_defaults if item is not None)
+        self.visit_all([*node.decorator_list, *node.args.defaults])
+        self.visit_all(item for item in node.args.kw_defaults if item is not None)
         if not self._calls:
             return
         self._depth += 1
         aliases, objects = dict(self._aliases), dict(self._objects)
         for argument in (*node.args.args, *node.args.kwonlyargs, *node.args.posonlyargs):
             self._aliases.pop(argument.arg, None)
-        self._visit_all(node.body)
+        is_guarded = node.name in self.guarded_functions
+        self.visit_all(node.body, guards.GUARDED if is_guarded else guards.ALWAYS)
         self._aliases, self._objects = aliases, objects
         self._depth -= 1
 
@@ -172,14 +186,14 @@ class _Reader(ast.NodeVisitor):
         self._depth -= 1
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
-        self._visit_all([*node.decorator_list, *node.bases])
+        self.visit_all([*node.decorator_list, *node.bases])
         known = [path for base in node.bases if (path := self._path(base))]
         if self._calls:
             self._record_overrides(node, known)
         outer, self._bases = self._bases, known if len(node.bases) == 1 else []
         objects, self._objects = self._objects, self._attributes(node)
         methods, self._own_methods = self._own_methods, _assigned_names(node)
-        self._visit_all(node.body)
+        self.visit_all(node.body)
         self._bases, self._objects, self._own_methods = outer, objects, methods
 
     def _record_overrides(self, node: ast.ClassDef, bases: Iterable[str]) -> None:
@@ -245,6 +259,9 @@ class _Reader(ast.NodeVisitor):
             self.visit(node.value)
 
     def visit_Call(self, node: ast.Call) -> None:
+        if isinstance(node.func, ast.Name):
+            is_guarded = bool(self._guards & guards.GUARDED)
+            self._called.setdefault(node.func.id, []).append(is_guarded)
         called = self._path(node.func) or self._method(node.func)
         if called:
             self._record(called, node.lineno)
@@ -253,7 +270,7 @@ class _Reader(ast.NodeVisitor):
                     self._record(called, keyword.value.lineno, keyword.arg)
         else:
             self.visit(node.func)
-        self._visit_all([*node.args, *(keyword.value for keyword in node.keywords)])
+        self.visit_all([*node.args, *(keyword.value for keyword in node.keywords)])
 
     def _path(self, node: ast.expr) -> str:
         """Return the dotted name that an expression reads from another package, or ""."""
@@ -282,6 +299,10 @@ class _Reader(ast.NodeVisitor):
         return isinstance(node, ast.Name) or (
             isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
         )
+
+
+def _leaves(body: Sequence[ast.stmt]) -> bool:
+    return isinstance(body[-1], ast.Raise | ast.Return | ast.Continue | ast.Break)
 
 
 def _assigned_names(node: ast.ClassDef) -> frozenset[str]:

@@ -99,6 +99,40 @@ def test_uses_at_import(tmp_path: Path, source: str, names: set[str]) -> None:
     assert uses_of(tmp_path, source, **members) == names
 
 
+@pytest.mark.parametrize(
+    ("body", "is_used"),
+    [
+        ("    if version < 5:\n        raise ImportError\n    torch.x", False),
+        ("    if version < 5:\n        print()\n    torch.x", True),
+        ("    if self.new:\n        if version < 5: return\n        torch.x", False),
+        ("    if self.new:\n        if version < 5: return\n    torch.x", True),
+        ("    if not is_torch_available():\n        raise ImportError\n    torch.x", True),
+        ("    if self.new:\n        return\n    torch.x", True),
+    ],
+)
+def test_uses_after_a_check_of_a_version_that_leaves(
+    tmp_path: Path, body: str, is_used: bool
+) -> None:
+    main = f"import torch\nclass Main: pass\ndef f(self):\n{body}"
+    assert ("torch.x warning" in uses_of(tmp_path, LAZY, main=main)) is is_used
+
+
+@pytest.mark.parametrize(
+    ("calls", "is_used"),
+    [
+        ("    if version > 5: helper()", False),
+        ("    helper()", True),
+        ("    if version > 5: helper()\n    helper()", True),
+        ("    pass", True),
+    ],
+)
+def test_uses_in_a_function_that_is_called_for_some_versions_only(
+    tmp_path: Path, calls: str, is_used: bool
+) -> None:
+    main = f"import torch\nclass Main: pass\ndef helper():\n    torch.x\ndef f():\n{calls}"
+    assert ("torch.x warning" in uses_of(tmp_path, LAZY, main=main)) is is_used
+
+
 LAZY = """
 from typing import TYPE_CHECKING
 _import_structure = {"main": ["Main"], "other": ["Other"], "unused": ["Unused"]}
@@ -224,6 +258,9 @@ class Two: pass
 class Three: pass
 """,
     "torch/folder/inner.py": "x = 1",
+    "torch/starred.py": "from torch.never_written import *\nfrom torch.core import *",
+    "torch/compiled_star.py": "from torch._C._inner import *",
+    "torch/foreign_star.py": "from numpy import *",
 }
 
 
@@ -271,6 +308,10 @@ class Three: pass
         ("torch.structured.Three", "absent"),
         ("torch.folder.inner", "present"),
         ("torch.folder.outer", "absent"),
+        ("torch.starred.Base", "present"),
+        ("torch.starred.other", "absent"),
+        ("torch.compiled_star.other", "undecided"),
+        ("torch.foreign_star.other", "undecided"),
     ],
 )
 def test_defined_names(tmp_path: Path, path: str, state: str) -> None:
