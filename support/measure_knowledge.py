@@ -2,8 +2,8 @@
 
 A case belongs to the half that sha256 of its id gives. Rules and symptoms were written with the
 seen half alone, until the held-out half was judged (docs/reference/corpora.md). Of the errors of
-the second drawing, --show lists the held-out half only with --judge: who changes symptoms does not
-read it.
+the second drawing, --show lists the held-out half only with --judge, and of the third drawing
+both: who changes symptoms does not read them.
 
 With --resolve, uv resolves the first proposal of each case of `suggest`, which needs a package
 index: metadata is read, and nothing is installed (measures/resolution.py).
@@ -265,6 +265,7 @@ def main() -> None:
         "lint": measure_lint,
         "why": measure_why,
         "why, second drawing": lambda facts: measure_why(facts, "errors_second"),
+        "why, third drawing": lambda facts: measure_why(facts, "errors_third"),
         "suggest": measure_suggest,
     }
     for name, measure in measures.items():
@@ -274,7 +275,8 @@ def main() -> None:
         for half in (SEEN, HELD_OUT):
             print(f"{name}, {half} half")
             print("\n".join(format_figures(halves[half])))
-            if wanted and (half == SEEN or "second" not in name or options.judge):
+            unread = "third" in name or ("second" in name and half == HELD_OUT)
+            if wanted and (options.judge or not unread):
                 print("\n".join(halves[half].misses))
 
 

@@ -41,6 +41,8 @@ SPEC_WORDS = (
     (re.compile(r'\bset `runtime: "([\d.]+)"`'), r"use runtime \1"),
     (re.compile(r"\b[Tt]he spec (requests|requires)\b"), r"{file} \1"),
     (re.compile(r"\bin the spec\b"), "in {file}"),
+    (re.compile(r"name the index that has the release in `indexes`"), "add its index"),
+    (re.compile(r"\bset `build: [^`]+`(?: on \S+)? to build it"), "build it"),
     (re.compile(r", or remove [\w -]+ from `platforms`$"), ""),
     (re.compile(r"\bbut `gpu` is [a-z]+"), "which this machine does not have"),
     (re.compile(r'\bset `cuda: "([\d.]+)"` or `cuda: auto`'), r"use CUDA \1"),
