@@ -21,6 +21,42 @@ _PACKAGE_OF_MODULE: Mapping[str, str] = {
     "google.api": "googleapis-common-protos",
 }
 """Modules below a shared name whose package has another name."""
+_OTHER_PACKAGES: Mapping[str, str] = {
+    name.replace("-", "_"): name
+    for name in (
+        "apex auto-gptq autoawq basicsr chromadb controlnet-aux ctranslate2 detectron2 dgl "
+        "espnet exllamav2 facexlib fairseq fvcore gfpgan gptqmodel insightface iopath "
+        "k-diffusion keras-applications keras-preprocessing llama-cpp llamafactory "
+        "megatron-core ml-dtypes mmdet mmengine mmpose mmpretrain mmrotate mmsegmentation "
+        "modelscope monai natten nemo-toolkit nvdiffrast open3d paddle paddleocr pyannote-audio "
+        "pytorch3d pytorch-wavelets realesrgan sam2 scanpy segment-anything simpletransformers "
+        "spconv taming tensorflow-addons tensorflow-hub tensorflow-probability tensorflow-text "
+        "tensorrt tensorrt-llm thinc tinycudann torch-cluster torch-geometric torch-scatter "
+        "torch-sparse torch-spline-conv torchao torchcodec torchrec torchsde torchtune "
+        "trankit transformer-engine unsloth-zoo whisperx"
+    ).split()
+} | {
+    "awq": "autoawq",
+    "llama_cpp": "llama-cpp-python",
+    "megatron": "megatron-core",
+    "mmcv": "mmcv",
+    "mmseg": "mmsegmentation",
+    "nemo": "nemo-toolkit",
+    "paddle": "paddlepaddle",
+    "pkg_resources": "setuptools",
+    "pyannote": "pyannote-audio",
+    "taming": "taming-transformers",
+}
+"""Modules of packages that the facts do not know: nothing about releases follows from them."""
+
+
+def find_owner(module: str, facts: Facts) -> str:
+    """Return the package of a module that exists, or "" if it may be the user's own."""
+    top = module.partition(".")[0]
+    if top in NAMESPACE_PACKAGES:
+        return find_missing_package(module, facts)
+    package = _package_of(top, facts)
+    return package if is_known_package(package, facts) else _OTHER_PACKAGES.get(top, "")
 
 
 def find_missing_package(module: str, facts: Facts) -> str:

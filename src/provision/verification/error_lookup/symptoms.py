@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from packaging.utils import canonicalize_name
@@ -24,6 +24,7 @@ from provision.verification.error_lookup.versions import (
     explain_python_mismatch,
     find_confirmations,
     find_missing_packages,
+    has_unknown_owner,
 )
 from provision.verification.report import Report, ReportedCheck
 
@@ -37,6 +38,7 @@ _GENERIC = (
     "transformers-import",
     "extension-undefined",
     "library-missing",
+    "libcudart",
     "relative-path",
     "permission-denied",
     "no-network",
@@ -61,13 +63,72 @@ _GENERIC = (
     "uv-hardlink",
     "unsloth-config",
     "windows-extension",
+    "package-argument",
+    "package-attribute",
+    "package-name",
+    "model-own-code",
+    "known-class-argument",
+    "known-class-attribute",
+    "torch-library-symbol",
+    "cuda-symbol",
+    "macos-library",
+    "windows-extension-mismatch",
+    "cuda-init-failed",
+    "cuda-error",
+    "cudnn-status",
+    "cuda-library-status",
+    "triton-kernel",
+    "torch-compile-failed",
+    "torch-too-old",
+    "sklearn-other-release",
+    "pydantic-schema",
+    "audio-format",
+    "rendezvous-failed",
+    "gloo-closed",
+    "infiniband",
+    "process-aborted",
+    "weights-part-missing",
+    "file-empty",
+    "state-dict-keys",
+    "model-key",
+    "wandb-init",
+    "tensorboard-missing",
+    "optional-package-version",
+    "torchao-extensions",
+    "build-command-failed",
+    "pip-requirement",
+    "pip-invalid-distribution",
+    "download-interrupted",
+    "tensorflow-addons-range",
+    "jax-cuda-init",
 )
 """Sorted after more specific symptoms: they follow from one of those, or are not errors."""
 _CONSEQUENCES = frozenset(
-    {"dataset-generation", "gradio-localhost", "uv-no-solution", "wheel-not-built"}
+    {
+        "dataset-generation",
+        "gradio-localhost",
+        "uv-no-solution",
+        "wheel-not-built",
+        "symbol-undefined",
+    }
 )
 """Sorted after all others: the last lines of a failure that was printed before them."""
-_GENERAL_NAMES = frozenset({"name-gone", "attribute-gone", "model-attribute"})
+_GENERAL_NAMES = frozenset(
+    {
+        "name-gone",
+        "attribute-gone",
+        "model-attribute",
+        "package-argument",
+        "package-attribute",
+        "package-name",
+        "model-own-code",
+        "known-class-argument",
+        "known-class-attribute",
+        "symbol-undefined",
+        "torch-library-symbol",
+        "cuda-symbol",
+    }
+)
 """Left out where another symptom explains the same line."""
 _HARMLESS = frozenset(
     {
@@ -79,6 +140,7 @@ _HARMLESS = frozenset(
         "pip-resolver",
         "tokens-too-long",
         "uv-hardlink",
+        "pip-invalid-distribution",
     }
 )
 """Symptoms that do not end a program."""
@@ -94,6 +156,7 @@ _ANY_PACKAGE_RULES = frozenset({"PKG009", "PKG010"})
 """Rules about any two packages."""
 _VERSION_RULES = _ANY_PACKAGE_RULES | {"PKG001", "PKG012", "PKG024"}
 """Rules about releases that do not fit: the packages in the paths of the traceback matter."""
+_FRAME = re.compile(r"(?:(?:site|dist)-packages|transformers_modules)[/\\]")
 _WORD = re.compile(r"[A-Za-z][\w.\-]*\w")
 _CONTEXT_CHARACTERS = 300
 """Characters after a symptom that are searched for package names."""
@@ -157,10 +220,7 @@ def explain_error(
         or _find_in_wrapped_text(text, "", symptoms, context)
     )
     found.sort(key=lambda pair: (_generality(pair[1].symptom), not pair[1].is_confirmed, -pair[0]))
-    special = {one.line for _, one in found if one.symptom.id not in _GENERAL_NAMES}
-    explanations = [
-        one for _, one in found if one.symptom.id not in _GENERAL_NAMES or one.line not in special
-    ]
+    explanations = _without_repeated_names([one for _, one in found])
     remark = explain_python_mismatch(text, context.environments)
     if explanations and remark:
         first = explanations[0]
@@ -168,15 +228,37 @@ def explain_error(
     return tuple(explanations)
 
 
+def _without_repeated_names(explanations: Sequence[Explanation]) -> list[Explanation]:
+    """Return explanations without a general one about a line that another explains better."""
+    explained = {one.line for one in explanations if one.symptom.id not in _GENERAL_NAMES}
+    kept = []
+    for one in explanations:
+        if one.symptom.id not in _GENERAL_NAMES:
+            kept.append(one)
+        elif one.line not in explained:
+            explained.add(one.line)
+            kept.append(one)
+    return kept
+
+
 def _find_symptoms(
     text: str, symptoms: Iterable[Symptom], context: LookupContext
 ) -> list[tuple[int, Explanation]]:
     """Return the symptoms in a text, each with the offset of its last match."""
-    return [
-        (matches[-1].start(), _explain(symptom, matches[-1], text, context))
-        for symptom in symptoms
-        if symptom.literal in text and (matches := list(re.finditer(symptom.regex, text)))
-    ]
+    found = []
+    for symptom in symptoms:
+        if symptom.literal not in text:
+            continue
+        matches = [
+            match
+            for match in re.finditer(symptom.regex, text)
+            if not has_unknown_owner(symptom.tells, match.groups(), context.facts)
+        ]
+        if matches:
+            last = matches[-1]
+            position = last.end() if _FRAME.match(last.group()) else last.start()
+            found.append((position, _explain(symptom, last, text, context)))
+    return found
 
 
 def _find_in_wrapped_text(
@@ -230,7 +312,9 @@ def _explain(
     symptom: Symptom, match: re.Match[str], text: str, context: LookupContext
 ) -> Explanation:
     groups, facts = match.groups(), context.facts
-    start, end = text.rfind("\n", 0, match.start()) + 1, text.find("\n", match.end())
+    # An expression that begins with a frame of a traceback ends in the line of the error.
+    first = match.end() if _FRAME.match(match.group()) else match.start()
+    start, end = text.rfind("\n", 0, first) + 1, text.find("\n", match.end())
     line = " ".join(map(str.strip, text[start : end if end >= 0 else len(text)].splitlines()))
     missing = find_missing_packages(symptom.tells, groups, facts)
     nearby = f"{symptom.cause} {text[match.start() : match.end() + _CONTEXT_CHARACTERS]}"

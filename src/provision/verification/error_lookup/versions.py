@@ -20,6 +20,7 @@ from provision.verification.error_lookup.missing_modules import (
     explain_missing_module,
     explain_removed_module,
     find_missing_package,
+    find_owner,
     is_known_package,
 )
 
@@ -42,7 +43,8 @@ def explain_matches(
         meanings: The meaning of each group: needs:PACKAGE (its least version), found:PACKAGE,
             requirement, lacks (a requirement that is missing), pin, driver-cuda (12020),
             capability ("70", "7.0"), glibc, module, gone (a module that its package lacks),
-            argument (of TrainingArguments), as:WORDS (a label for the value).
+            owner (a module of a known package; others are not a match), argument (of
+            TrainingArguments), as:WORDS (a label for the value).
         groups: The values of the groups, None for one that did not match.
         sources: The facts and the known environments.
     """
@@ -64,6 +66,16 @@ def find_confirmations(
             version = environment.packages["transformers"]
             sentences.append(f"{environment.source} has transformers {version} without {value}")
     return tuple(sentences)
+
+
+def has_unknown_owner(
+    meanings: Sequence[str], groups: Sequence[str | None], facts: Facts
+) -> bool:
+    """Return whether a matched module belongs to no known package, such as the user's own."""
+    return any(
+        meaning == "owner" and value and not find_owner(value, facts)
+        for meaning, value in zip(meanings, groups, strict=False)
+    )
 
 
 def find_missing_packages(
@@ -206,6 +218,17 @@ def _explain_pin(value: str, sources: VersionSources) -> Iterator[str]:
         yield from _compare_found_version(name, version, sources.environments)
 
 
+def _explain_owner(value: str, sources: VersionSources) -> Iterator[str]:
+    """Name the package of a module, with its version in each environment."""
+    package = find_owner(value, sources.facts)
+    yield from _compare_with_environments(
+        f"{value} belongs to the package {package}",
+        package,
+        sources.environments,
+        lambda source, version: f"; {source} has {package} {version}",
+    )
+
+
 def _explain_driver_cuda(value: str, sources: VersionSources) -> Iterator[str]:
     cuda = f"{int(value) // 1000}.{int(value) % 1000 // 10}"
     toolkits, sentence = sources.facts.toolkits, f"{value} means CUDA {cuda}"
@@ -301,6 +324,7 @@ _GROUP_EXPLAINERS: Mapping[str, Callable[[str, VersionSources], Iterator[str]]] 
     "glibc": _explain_glibc,
     "module": lambda value, sources: explain_missing_module(value, *sources),
     "gone": lambda value, sources: explain_removed_module(value, *sources),
+    "owner": _explain_owner,
     "argument": _explain_argument,
 }
 """Meanings of a group, in addition to needs:, found: and as:."""
