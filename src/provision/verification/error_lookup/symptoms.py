@@ -63,13 +63,13 @@ _GENERIC = (
     "uv-hardlink",
     "unsloth-config",
     "windows-extension",
+    "compute-capability-minimum",
     "package-argument",
     "package-attribute",
     "package-name",
     "model-own-code",
     "known-class-argument",
     "known-class-attribute",
-    "torch-library-symbol",
     "cuda-symbol",
     "macos-library",
     "windows-extension-mismatch",
@@ -125,7 +125,6 @@ _GENERAL_NAMES = frozenset(
         "known-class-argument",
         "known-class-attribute",
         "symbol-undefined",
-        "torch-library-symbol",
         "cuda-symbol",
     }
 )
