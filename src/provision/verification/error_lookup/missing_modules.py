@@ -37,6 +37,7 @@ _OTHER_PACKAGES: Mapping[str, str] = {
     ).split()
 } | {
     "awq": "autoawq",
+    "grpc": "grpcio",
     "llama_cpp": "llama-cpp-python",
     "megatron": "megatron-core",
     "mmcv": "mmcv",
