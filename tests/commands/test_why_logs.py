@@ -302,7 +302,7 @@ def test_each_launcher_has_its_prefix(name: str) -> None:
 )
 def test_pasted_wrapped_and_translated_texts(text: str, symptom: int) -> None:
     names = ("numpy-unavailable", "module-missing", "two-devices", "no-space")
-    names += ("cuda-home", "process-killed", "library-missing", "windows-extension")
+    names += ("cuda-home", "process-killed", "desktop-library", "windows-extension")
     assert found(text) == [names[symptom]]
 
 

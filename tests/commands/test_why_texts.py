@@ -50,20 +50,19 @@ def test_every_symptom_has_a_text_and_every_text_a_symptom() -> None:
 
 
 def test_it_is_answered(subtests: pytest.Subtests) -> None:
+    symptoms, context = load_symptoms(), LookupContext(FACTS)
     for identity, case in CASES:
-        for around in AROUND:
-            with subtests.test(f"{identity}: {around.format(case['text'])[:60]}"):
+        with subtests.test(f"{identity}: {case['text'][:60]}"):
+            for around in AROUND:
                 alone = identity == "process-killed" and case["text"] in (
                     "Killed",
                     "zsh: killed     python train.py",
                 )
                 if alone and around.startswith("["):
                     continue  # a shell prints these on a line of their own
-                found = explain_error(
-                    around.format(case["text"]), load_symptoms(), LookupContext(FACTS)
-                )
+                found = explain_error(around.format(case["text"]), symptoms, context)
 
-                assert [one.symptom.id for one in found][:1] == [identity]
+                assert [one.symptom.id for one in found][:1] == [identity], around
                 for words in case.get("says", ()):
                     assert any(words in remark for remark in found[0].remarks), found[0].remarks
 
@@ -203,7 +202,7 @@ def test_an_error_without_a_traceback_has_no_packages_of_paths() -> None:
             LOCKED,
             "models is not a known package: if it is your own code, start Python in its folder",
         ),
-        ("driver on your system is too old", HERE, ""),
+        ("the driver of the printer is ready", HERE, ""),
         (
             "The NVIDIA driver on your system is too old (found version 12020)",
             HERE,

@@ -23,18 +23,79 @@ _PACKAGE_OF_MODULE: Mapping[str, str] = {
 """Modules below a shared name whose package has another name."""
 _OTHER_PACKAGES: Mapping[str, str] = {
     name.replace("-", "_"): name
-    for name in (
-        "apex auto-gptq autoawq basicsr chromadb controlnet-aux ctranslate2 detectron2 dgl "
-        "espnet exllamav2 facexlib fairseq fvcore gfpgan gptqmodel insightface iopath "
-        "k-diffusion keras-applications keras-preprocessing llama-cpp llamafactory "
-        "megatron-core ml-dtypes mmdet mmengine mmpose mmpretrain mmrotate mmsegmentation "
-        "modelscope monai natten nemo-toolkit nvdiffrast open3d paddle paddleocr pyannote-audio "
-        "pytorch3d pytorch-wavelets realesrgan sam2 scanpy segment-anything simpletransformers "
-        "spconv taming tensorflow-addons tensorflow-hub tensorflow-probability tensorflow-text "
-        "tensorrt tensorrt-llm thinc tinycudann torch-cluster torch-geometric torch-scatter "
-        "torch-sparse torch-spline-conv torchao torchcodec torchrec torchsde torchtune "
-        "trankit transformer-engine unsloth-zoo whisperx"
-    ).split()
+    for name in [
+        "apex",
+        "auto-gptq",
+        "autoawq",
+        "basicsr",
+        "chromadb",
+        "controlnet-aux",
+        "ctranslate2",
+        "detectron2",
+        "dgl",
+        "espnet",
+        "exllamav2",
+        "facexlib",
+        "fairseq",
+        "fvcore",
+        "gfpgan",
+        "gptqmodel",
+        "insightface",
+        "iopath",
+        "k-diffusion",
+        "keras-applications",
+        "keras-preprocessing",
+        "llama-cpp",
+        "llamafactory",
+        "megatron-core",
+        "ml-dtypes",
+        "mmdet",
+        "mmengine",
+        "mmpose",
+        "mmpretrain",
+        "mmrotate",
+        "mmsegmentation",
+        "modelscope",
+        "monai",
+        "natten",
+        "nemo-toolkit",
+        "nvdiffrast",
+        "open3d",
+        "paddle",
+        "paddleocr",
+        "pyannote-audio",
+        "pytorch3d",
+        "pytorch-wavelets",
+        "realesrgan",
+        "sam2",
+        "scanpy",
+        "segment-anything",
+        "simpletransformers",
+        "spconv",
+        "taming",
+        "tensorflow-addons",
+        "tensorflow-hub",
+        "tensorflow-probability",
+        "tensorflow-text",
+        "tensorrt",
+        "tensorrt-llm",
+        "thinc",
+        "tinycudann",
+        "torch-cluster",
+        "torch-geometric",
+        "torch-scatter",
+        "torch-sparse",
+        "torch-spline-conv",
+        "torchao",
+        "torchcodec",
+        "torchrec",
+        "torchsde",
+        "torchtune",
+        "trankit",
+        "transformer-engine",
+        "unsloth-zoo",
+        "whisperx",
+    ]
 } | {
     "awq": "autoawq",
     "grpc": "grpcio",

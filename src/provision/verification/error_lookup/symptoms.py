@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import NamedTuple
 
 from packaging.utils import canonicalize_name
@@ -14,6 +15,12 @@ from provision.facts import Facts
 from provision.facts.schema_packages import Symptom
 from provision.verification.error_lookup.known_environment import KnownEnvironment
 from provision.verification.error_lookup.log_text import join_wrapped_lines
+from provision.verification.error_lookup.symptom_order import (
+    generality,
+    is_general,
+    is_harmless,
+)
+from provision.verification.error_lookup.tolerant_match import compile_tolerant
 from provision.verification.error_lookup.trace_packages import (
     explain_trace_packages,
     find_trace_packages,
@@ -28,127 +35,6 @@ from provision.verification.error_lookup.versions import (
 )
 from provision.verification.report import Report, ReportedCheck
 
-_GENERIC = (
-    "half-imported",
-    "module-missing",
-    "names-do-not-fit",
-    "name-gone",
-    "attribute-gone",
-    "model-attribute",
-    "transformers-import",
-    "extension-undefined",
-    "library-missing",
-    "libcudart",
-    "relative-path",
-    "permission-denied",
-    "no-network",
-    "torch-not-found",
-    "worker-exited",
-    "pip-resolver",
-    "pip-left-conflict",
-    "vllm-core-failed",
-    "tf-metadata-config",
-    "tf-registered-twice",
-    "device-assert",
-    "nccl-timeout",
-    "torchrun-failed",
-    "tokenizers-fork",
-    "cuda-not-available",
-    "no-matching-distribution",
-    "pip-certificate",
-    "tf-cuinit-driver",
-    "vllm-architecture",
-    "pipeline-model",
-    "tokens-too-long",
-    "uv-hardlink",
-    "unsloth-config",
-    "windows-extension",
-    "cublas-old-build",
-    "triton-cuda-error",
-    "model-name-unknown",
-    "pickle-other-release",
-    "uv-fetch",
-    "triton-not-available",
-    "compute-capability-minimum",
-    "package-argument",
-    "package-attribute",
-    "package-name",
-    "model-own-code",
-    "known-class-argument",
-    "known-class-attribute",
-    "cuda-symbol",
-    "macos-library",
-    "windows-extension-mismatch",
-    "cuda-init-failed",
-    "cuda-error",
-    "cudnn-status",
-    "cuda-library-status",
-    "triton-kernel",
-    "torch-compile-failed",
-    "torch-too-old",
-    "sklearn-other-release",
-    "pydantic-schema",
-    "audio-format",
-    "rendezvous-failed",
-    "gloo-closed",
-    "infiniband",
-    "process-aborted",
-    "weights-part-missing",
-    "file-empty",
-    "state-dict-keys",
-    "model-key",
-    "wandb-init",
-    "tensorboard-missing",
-    "optional-package-version",
-    "torchao-extensions",
-    "build-command-failed",
-    "pip-requirement",
-    "pip-invalid-distribution",
-    "download-interrupted",
-    "tensorflow-addons-range",
-    "jax-cuda-init",
-)
-"""Sorted after more specific symptoms: they follow from one of those, or are not errors."""
-_CONSEQUENCES = frozenset(
-    {
-        "dataset-generation",
-        "gradio-localhost",
-        "uv-no-solution",
-        "wheel-not-built",
-        "symbol-undefined",
-    }
-)
-"""Sorted after all others: the last lines of a failure that was printed before them."""
-_GENERAL_NAMES = frozenset(
-    {
-        "name-gone",
-        "attribute-gone",
-        "model-attribute",
-        "package-argument",
-        "package-attribute",
-        "package-name",
-        "model-own-code",
-        "known-class-argument",
-        "known-class-attribute",
-        "symbol-undefined",
-        "cuda-symbol",
-    }
-)
-"""Left out where another symptom explains the same line."""
-_HARMLESS = frozenset(
-    {
-        "tokenizers-fork",
-        "tf-registered-twice",
-        "tf-cuinit-driver",
-        "cuda-not-available",
-        "kernel-55",
-        "pip-resolver",
-        "tokens-too-long",
-        "uv-hardlink",
-        "pip-invalid-distribution",
-    }
-)
-"""Symptoms that do not end a program."""
 _FAILING = (Status.FAIL, Status.WARN)
 _TRACEBACK = "Traceback (most recent call last)"
 _CHAINED = re.compile(
@@ -162,10 +48,13 @@ _ANY_PACKAGE_RULES = frozenset({"PKG009", "PKG010"})
 _VERSION_RULES = _ANY_PACKAGE_RULES | {"PKG001", "PKG012", "PKG024"}
 """Rules about releases that do not fit: the packages in the paths of the traceback matter."""
 _FRAME = re.compile(r"(?:(?:site|dist)-packages|transformers_modules)[/\\]")
+_compile = cache(re.compile)
+"""The cache of `re` holds fewer expressions than there are symptoms."""
 _WORD = re.compile(r"[A-Za-z][\w.\-]*\w")
 _CONTEXT_CHARACTERS = 300
 """Characters after a symptom that are searched for package names."""
 _MAX_LINE_LENGTH = 500
+_MAX_TOLERANT_CHARACTERS = 20_000
 _CHAIN_CHARACTERS = 300
 """Characters before a traceback in which Python links it to the previous one."""
 
@@ -193,7 +82,7 @@ class Explanation(NamedTuple):
     @property
     def is_note(self) -> bool:
         """True for a symptom that does not end a program."""
-        return self.symptom.id in _HARMLESS
+        return is_harmless(self.symptom)
 
     @property
     def is_confirmed(self) -> bool:
@@ -216,15 +105,17 @@ def explain_error(
     """Return the symptoms in a text, the likeliest first.
 
     Confirmed ones come first, then those printed last: the end of a traceback ended the program.
-    A text without a symptom is searched again with its wrapped lines joined.
+    A text without a symptom is searched again with its wrapped lines joined, and then as if a web
+    page had dropped its quotes.
     """
     symptoms = tuple(symptoms)
     found = (
         _find_symptoms(text, symptoms, context)
         or _find_in_wrapped_text(text, " ", symptoms, context)
         or _find_in_wrapped_text(text, "", symptoms, context)
+        or _find_symptoms(text, symptoms, context, tolerant=True)
     )
-    found.sort(key=lambda pair: (_generality(pair[1].symptom), not pair[1].is_confirmed, -pair[0]))
+    found.sort(key=lambda pair: (generality(pair[1].symptom), not pair[1].is_confirmed, -pair[0]))
     explanations = _without_repeated_names([one for _, one in found])
     remark = explain_python_mismatch(text, context.environments)
     if explanations and remark:
@@ -235,10 +126,10 @@ def explain_error(
 
 def _without_repeated_names(explanations: Sequence[Explanation]) -> list[Explanation]:
     """Return explanations without a general one about a line that another explains better."""
-    explained = {one.line for one in explanations if one.symptom.id not in _GENERAL_NAMES}
+    explained = {one.line for one in explanations if not is_general(one.symptom)}
     kept = []
     for one in explanations:
-        if one.symptom.id not in _GENERAL_NAMES:
+        if not is_general(one.symptom):
             kept.append(one)
         elif one.line not in explained:
             explained.add(one.line)
@@ -247,16 +138,18 @@ def _without_repeated_names(explanations: Sequence[Explanation]) -> list[Explana
 
 
 def _find_symptoms(
-    text: str, symptoms: Iterable[Symptom], context: LookupContext
+    text: str, symptoms: Iterable[Symptom], context: LookupContext, *, tolerant: bool = False
 ) -> list[tuple[int, Explanation]]:
     """Return the symptoms in a text, each with the offset of its last match."""
     found = []
+    start = max(0, len(text) - _MAX_TOLERANT_CHARACTERS) if tolerant else 0
     for symptom in symptoms:
-        if symptom.literal not in text:
+        if symptom.literal not in text and not tolerant:
             continue
+        expression = compile_tolerant(symptom.regex) if tolerant else _compile(symptom.regex)
         matches = [
             match
-            for match in re.finditer(symptom.regex, text)
+            for match in expression.finditer(text, start)
             if not has_unknown_owner(symptom.tells, match.groups(), context.facts)
         ]
         if matches:
@@ -307,10 +200,6 @@ def find_unexplained_error(text: str, explanations: Iterable[Explanation]) -> st
         if _EXCEPTION.fullmatch(line) and _RAISED.search(line.partition(":")[0]):
             return line[:_MAX_LINE_LENGTH]
     return ""
-
-
-def _generality(symptom: Symptom) -> int:
-    return 2 if symptom.id in _CONSEQUENCES else int(symptom.id in _GENERIC)
 
 
 def _explain(

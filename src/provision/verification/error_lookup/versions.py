@@ -68,9 +68,7 @@ def find_confirmations(
     return tuple(sentences)
 
 
-def has_unknown_owner(
-    meanings: Sequence[str], groups: Sequence[str | None], facts: Facts
-) -> bool:
+def has_unknown_owner(meanings: Sequence[str], groups: Sequence[str | None], facts: Facts) -> bool:
     """Return whether a matched module belongs to no known package, such as the user's own."""
     return any(
         meaning == "owner" and value and not find_owner(value, facts)
