@@ -183,7 +183,7 @@ _OTHER_PACKAGES: Mapping[str, str] = {
     "pyannote": "pyannote-audio",
     "taming": "taming-transformers",
 }
-"""Modules of packages that the facts do not know: nothing about releases follows from them."""
+"""Modules of packages that are not in the facts."""
 
 
 def find_owner(module: str, facts: Facts) -> str:

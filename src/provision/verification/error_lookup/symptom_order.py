@@ -1,4 +1,4 @@
-"""The order of symptoms in one text: which of them follow from others, or end no program."""
+"""The order of the symptoms in a text: specific causes, general ones, consequences."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def find_confirmations(
 
 
 def has_unknown_owner(meanings: Sequence[str], groups: Sequence[str | None], facts: Facts) -> bool:
-    """Return whether a matched module belongs to no known package, such as the user's own."""
+    """Return whether a matched module may be the user's own: its package is unknown."""
     return any(
         meaning == "owner" and value and not find_owner(value, facts)
         for meaning, value in zip(meanings, groups, strict=False)
