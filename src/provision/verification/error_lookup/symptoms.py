@@ -49,7 +49,7 @@ _VERSION_RULES = _ANY_PACKAGE_RULES | {"PKG001", "PKG012", "PKG024"}
 """Rules about releases that do not fit: the packages in the paths of the traceback matter."""
 _FRAME = re.compile(r"(?:(?:site|dist)-packages|transformers_modules)[/\\]")
 _compile = cache(re.compile)
-"""The cache of `re` holds fewer expressions than there are symptoms."""
+"""There are more symptoms than the cache of `re` keeps expressions."""
 _WORD = re.compile(r"[A-Za-z][\w.\-]*\w")
 _CONTEXT_CHARACTERS = 300
 """Characters after a symptom that are searched for package names."""
