@@ -130,10 +130,8 @@ def _repeat(
             "worksteal",
             f"@{folder / 'tests.txt'}",
         )
-        lines = re.findall(
-            r"^(?:FAILED|ERROR|SUBFAILED\S*) (\S.*?)(?: - .*)?$", done.stdout, re.MULTILINE
-        )
-        failures.update(set(lines))
+        lines = re.findall(r"^(?:FAILED|ERROR|SUBFAILED\S*) (\S.*)", done.stdout, re.MULTILINE)
+        failures.update({line.partition(" - ")[0] for line in lines})
         print(f"run {number + 1}: {done.stdout.strip().splitlines()[-1]}", flush=True)
         for line in lines:
             print(f"  {line}", flush=True)

@@ -106,6 +106,26 @@ def test_a_terminal_that_is_closed_at_the_question_leaves_nothing(bench: Bench) 
     assert made(bench) == []
 
 
+def test_a_signal_right_before_the_answer_is_waited_for_is_not_lost(tmp_path: Path) -> None:
+    # PyErr_SetInterruptEx notes a signal as its handler in C does, and interrupts no system call.
+    script = tmp_path / "asks.py"
+    script.write_text(
+        "import ctypes, signal, threading\n"
+        "from provision.cli.console import confirm\n"
+        "from provision.cli.signals import Terminated, raise_on_signals\n"
+        "raise_on_signals()\n"
+        "note = lambda: ctypes.pythonapi.PyErr_SetInterruptEx(int(signal.SIGHUP))\n"
+        "threading.Timer(0.3, note).start()\n"
+        "try:\n"
+        "    confirm('Go on?', yes=False, doing='this')\n"
+        "except Terminated as error:\n"
+        "    print('ended by', signal.Signals(error.number).name)\n"
+    )
+    terminal = pexpect.spawn(sys.executable, [str(script)], encoding="utf-8", timeout=60)
+    terminal.expect_exact("ended by SIGHUP")
+    assert ended(terminal)[0] == 0
+
+
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_the_plan_is_shown_before_the_question(bench: Bench, form: str) -> None:
     bench.spec(small_spec("alpha"))

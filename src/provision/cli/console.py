@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import select
+import signal
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -288,8 +290,29 @@ def confirm(question: str, *, yes: bool, doing: str) -> None:
         )
     sys.stderr.write(f"{question} [y/N] ")
     sys.stderr.flush()
+    _wait_for_answer()
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise Refused("cancelled: nothing was changed")
+
+
+def _wait_for_answer() -> None:
+    """Wait until standard input has a line, or a signal ends this process.
+
+    Python runs the handlers of signals between two instructions: one that arrives right before
+    `read` blocks would be noticed after the answer only.
+    """
+    if sys.platform == "win32":  # there, only sockets can be waited for
+        return
+    woken, wake = os.pipe()
+    os.set_blocking(wake, False)
+    previous = signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    try:
+        while sys.stdin not in select.select([sys.stdin, woken], [], [])[0]:
+            os.read(woken, 1)
+    finally:
+        signal.set_wakeup_fd(previous)
+        os.close(woken)
+        os.close(wake)
 
 
 def _last_lines(paragraph: str) -> list[str]:
