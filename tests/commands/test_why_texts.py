@@ -78,6 +78,11 @@ def test_it_is_answered(subtests: pytest.Subtests) -> None:
         ),
         ("xFormers can't load C++/CUDA extensions. xFormers was built for:", "a CPU build"),
         ("WeightsUnpickler error: Unsupported operand 10", "is not a weights file"),
+        ("module 'pyarrow' has no attribute 'PyExtensionType'", "older than 0.17.1"),
+        ("ModuleNotFoundError: No module named 'torch'", "isolated environment of the build"),
+        ("RuntimeError: Address already in use (os error 98)", "other servers have their own"),
+        ("did not match any variant of untagged enum PyPreTokenizerTypeWrapper", "an old form"),
+        ("libcudnn.so.7: cannot open shared object file", "TensorFlow"),
     ],
 )
 def test_an_answer_includes_the_cause_that_the_text_leaves_open(text: str, words: str) -> None:
