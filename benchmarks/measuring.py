@@ -9,7 +9,16 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks import colab, conda, monitor, probing, project_code, vertex_job, workbench
+from benchmarks import (
+    colab,
+    conda,
+    many_specs,
+    monitor,
+    probing,
+    project_code,
+    vertex_job,
+    workbench,
+)
 from benchmarks.promise import Figure, Outcome, Promise
 from benchmarks.replay import Replay
 from benchmarks.timing import (
@@ -373,6 +382,12 @@ PROMISES: dict[Promise, Measure] = {
         "--help"
     ),
     Promise("lint", "provision lint", "check-jsonschema", Figure.CPU_RATIO, 0.9): _lint,
+    Promise(
+        "lint-many", "provision lint of 1,000 specs", "check-jsonschema", Figure.WALL_RATIO, 0.4
+    ): many_specs.lint,
+    Promise(
+        "lint-many-one", "the same on one core", "the same on one core", Figure.CPU_RATIO, 0.4
+    ): many_specs.lint_on_one_core,
     Promise(
         "lint-diff-base", "provision lint --diff-base", "provision lint", Figure.WALL_RATIO, 2.2
     ): _lint_diff_base,

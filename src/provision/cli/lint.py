@@ -239,4 +239,11 @@ def _to_lint_options(options: dict[str, Any], system: System) -> LintOptions:
         base,
         options["baseline"],
         options["write_baseline"],
+        _count_processes,
     )
+
+
+def _count_processes() -> int:
+    from provision.adapters.forked_processes import count_usable_processes
+
+    return count_usable_processes()

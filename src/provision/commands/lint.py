@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from provision.commands.lint_files import InputFile, find_files
+from provision.commands.lint_files import InputFile, SkippedFile, find_files
 from provision.commands.lint_options import DEFAULT_OPTIONS, LintOptions
 from provision.commands.shared.configuration_file import find_configuration
 from provision.commands.shared.facts_selection import select_facts
@@ -23,11 +25,13 @@ from provision.diagnostics import Applicability, Severity, SuppressedFinding
 from provision.errors import ExternalError, ProvisionError, SourceError, UsageError
 from provision.sanitize import escape_line
 from provision.source import apply_fixes_together
+from provision.source.project_root import find_project_root
 from provision.spelling import format_command, pluralize
 
 if TYPE_CHECKING:  # checking specs needs neither effects nor the readers of notebooks
     from provision.commands.lint_comparison import FixedFinding, RevisionComparison
     from provision.commands.lint_notebook import CheckedNotebook
+    from provision.commands.lint_processes import SentFile
     from provision.commands.shared.configuration import Configuration
     from provision.effects.system import ProgressCallback, System
     from provision.facts import Facts
@@ -35,14 +39,23 @@ if TYPE_CHECKING:  # checking specs needs neither effects nor the readers of not
 
 _RANKS = list(Severity)
 _ROUNDS = 5
+_BLOCK = 16
+"""Files that a process takes at a time. Our choice."""
+_MIN_SHARED_FILES = 100
+"""Files from which on several processes check specs: for fewer, their start takes too long."""
 _MAX_NOTES = 10
 """Files that are skipped with a note each; the others are counted. Our choice."""
 
 
+_Outcome = tuple[CheckedDocument, ...] | SkippedFile | ProvisionError
+"""The documents of a file, or the reason why it has none."""
+
+
 class _Project(NamedTuple):
-    """The facts and the configuration for all files of a folder."""
+    """The facts, the configuration and the project's root for all files of a folder."""
 
     folder: Path
+    root: Path
     facts: Facts
     configuration: Configuration
 
@@ -183,44 +196,106 @@ class _SpecLinter:
             self.comparison = RevisionComparison(
                 self.options.base, self.system, self.options.overrides
             )
-        comparison = self.comparison
-        for path, is_named in files:
-            is_judged = is_named and not self.options.skip_foreign
-            is_spec = is_judged or has_spec_name(path)
-            try:
-                documents = self._check(path, is_spec)
-                if comparison is not None:
-                    documents, changes = comparison.compare(path, documents)
-                    self.fixed += changes.fixed
-                    self.targets += changes.targets
-                self.documents += documents
-            except (SourceError, ExternalError) as error:
-                self.failed.append((path, error))
+        for (path, _), outcome in zip(files, self._check_files(files), strict=True):
+            if isinstance(outcome, SkippedFile):
+                self._report_skipped(path, outcome.reason)
+            elif isinstance(outcome, ProvisionError):
+                self.failed.append((path, outcome))
+            else:
+                self.documents += outcome
         if self.skipped > _MAX_NOTES:
             self.progress(f"skipped {self.skipped - _MAX_NOTES} more files that are not specs")
         return LintResult(
             _apply_baseline(tuple(self.documents), self.options, self.system, self.progress),
             self.changed,
             tuple(self.failed),
-            None if comparison is None else tuple(self.fixed),
+            None if self.comparison is None else tuple(self.fixed),
             tuple(self.targets),
         )
 
-    def _check(self, path: Path, is_spec: bool) -> tuple[CheckedDocument, ...]:
-        """Return the documents of a file; () with a note for a file of another tool."""
+    def _check_files(self, files: tuple[InputFile, ...]) -> Iterator[_Outcome]:
+        """Yield the outcome of each file, in order; several processes check many files."""
+        options, first = self.options, files
+        if len(files) >= _MIN_SHARED_FILES and not options.applied and options.base is None:
+            # They load the rules and the facts, which the other processes then have too.
+            first = files[:_BLOCK]
+        yield from map(self._check_input, first)
+        rest = files[len(first) :]
+        processes = options.count_processes() if rest else 1
+        if processes > 1:
+            yield from self._share(rest, processes)
+        else:
+            yield from map(self._check_input, rest)
+
+    def _share(self, files: tuple[InputFile, ...], processes: int) -> Iterator[_Outcome]:
+        """Yield the outcome of each file, in order, after this and other processes have checked.
+
+        What this process writes and raises is the same as without the others, in the same order.
+        """
+        from provision.adapters.forked_processes import MAX_TASKS, share_tasks
+        from provision.commands.lint_processes import to_sent
+
+        size = max(_BLOCK, -(-len(files) // MAX_TASKS))
+        blocks = [files[start : start + size] for start in range(0, len(files), size)]
+
+        def check(number: int) -> list[_Outcome | None]:
+            return list(map(self._try_input, blocks[number]))
+
+        def check_and_send(number: int) -> list[SentFile | SkippedFile | None]:
+            return list(map(to_sent, check(number)))
+
+        shared = share_tasks(len(blocks), check, check_and_send, processes)
+        for file, outcome in zip(files, chain.from_iterable(shared), strict=True):
+            yield self._restore(file, outcome)
+
+    def _try_input(self, file: InputFile) -> _Outcome | None:
+        try:
+            return self._check_input(file)
+        except Exception as error:
+            if error.__cause__ is not None and not isinstance(error.__cause__, Exception):
+                raise  # a signal, which an import or pydantic turns into an error
+            return None
+
+    def _restore(self, file: InputFile, outcome: _Outcome | SentFile | None) -> _Outcome:
+        """Return the outcome of a file, which is checked here if no other process could."""
+        from provision.commands.lint_processes import SentFile, from_sent
+
+        if isinstance(outcome, SentFile):
+            project = self._find_project(file.path)
+            configuration = self.options.overrides.apply(project.configuration)
+            outcome = from_sent(file.path, outcome, project.root, configuration, self.system)
+        elif isinstance(outcome, tuple):
+            self._find_project(file.path)  # selects the facts
+        return self._check_input(file) if outcome is None else outcome
+
+    def _check_input(self, file: InputFile) -> _Outcome:
+        path, is_named = file
+        is_spec = (is_named and not self.options.skip_foreign) or has_spec_name(path)
+        try:
+            outcome = self._check(path, is_spec)
+            if self.comparison is not None and not isinstance(outcome, SkippedFile):
+                outcome, changes = self.comparison.compare(path, outcome)
+                self.fixed += changes.fixed
+                self.targets += changes.targets
+        except (SourceError, ExternalError) as error:
+            return error
+        return outcome
+
+    def _check(self, path: Path, is_spec: bool) -> tuple[CheckedDocument, ...] | SkippedFile:
+        """Return the documents of a file that is a spec."""
         try:
             checked = self._check_spec(path) if is_spec else self._check_file(path)
         except SourceError as error:
             if is_spec or not self.system.exists(path):
                 raise
             reason = f"{error.what} ({error.why}), and its name does not match provision*.yaml"
-            return self._skip(path, reason)
+            return SkippedFile(reason)
         is_spec = is_spec or any(map(_declares_api_version, checked))
         if not is_spec and not (
             not self.options.skip_foreign and any(map(_has_spec_keys, checked))
         ):
             reason = "(it has no `apiVersion: provision/...`, and its name does not match"
-            return self._skip(path, f"it is not a spec {reason} provision*.yaml)")
+            return SkippedFile(f"it is not a spec {reason} provision*.yaml)")
         if not self.options.applied:
             return checked
         try:
@@ -229,20 +304,24 @@ class _SpecLinter:
             self.failed.append((path, error))
             return checked
 
-    def _skip(self, path: Path, reason: str) -> tuple[CheckedDocument, ...]:
+    def _report_skipped(self, path: Path, reason: str) -> None:
         self.skipped += 1
         if self.skipped <= _MAX_NOTES:
             self.progress(f"skipped {escape_line(str(path))}: {reason}")
-        return ()
 
-    def _check_file(self, path: Path) -> tuple[CheckedDocument, ...]:
+    def _find_project(self, path: Path) -> _Project:
+        """Return the project of a file, and use its facts from here on."""
         if self._project is None or self._project.folder != path.parent:
             base = None if self.comparison is None else self.comparison.base_reader
             facts = select_facts(path, self.system, base)
             configuration = find_configuration(path, self.system)
-            self._project = _Project(path.parent, facts, configuration)
-        _, facts, configuration = self._project
-        return check_file(path, self.system, facts, self.options.overrides, configuration)
+            root = find_project_root(path, self.system)
+            self._project = _Project(path.parent, root, facts, configuration)
+        return self._project
+
+    def _check_file(self, path: Path) -> tuple[CheckedDocument, ...]:
+        _, root, facts, configuration = self._find_project(path)
+        return check_file(path, self.system, facts, self.options.overrides, configuration, root)
 
     def _check_spec(self, path: Path) -> tuple[CheckedDocument, ...]:
         """Return the documents of a file.
@@ -251,7 +330,7 @@ class _SpecLinter:
             NotASpec: it is another kind of file.
             SourceError: it cannot be read.
         """
-        if self.system.exists(path) and (hint := find_import_hint(path)):
+        if (hint := find_import_hint(path)) and self.system.exists(path):
             why = "another tool uses this file name"
             raise NotASpec(f"{path} is not a spec", why=why, hint=hint)
         try:

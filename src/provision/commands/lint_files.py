@@ -28,6 +28,12 @@ class InputFile(NamedTuple):
     named: bool
 
 
+class SkippedFile(NamedTuple):
+    """A file of another tool, and how it was recognized."""
+
+    reason: str
+
+
 UnmatchedWord = tuple[Path, SourceError]
 """A folder or a pattern that matches no file, and the reason."""
 

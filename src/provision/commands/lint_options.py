@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +12,11 @@ from provision.diagnostics import Applicability
 
 if TYPE_CHECKING:
     from provision.effects.system import Revision
+
+
+def use_one_process() -> int:
+    """Return 1."""
+    return 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +33,7 @@ class LintOptions:
         base: the revision whose findings are not reported again.
         baseline: the file of findings that are accepted.
         write_baseline: write that file with all present findings.
+        count_processes: returns how many processes may check specs. It is called for many specs.
     """
 
     applied: frozenset[Applicability] = frozenset()
@@ -37,6 +44,7 @@ class LintOptions:
     base: Revision | None = None
     baseline: Path | None = None
     write_baseline: bool = False
+    count_processes: Callable[[], int] = use_one_process
 
 
 DEFAULT_OPTIONS = LintOptions()

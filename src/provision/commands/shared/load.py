@@ -186,6 +186,7 @@ def check_file(
     facts: Facts,
     overrides: Overrides = NO_OVERRIDES,
     configuration: Configuration | None = None,
+    root: Path | None = None,
 ) -> tuple[CheckedDocument, ...]:
     """Return every document of a file with its findings.
 
@@ -195,12 +196,13 @@ def check_file(
         facts: the tables for the rules.
         overrides: change the configuration.
         configuration: that of the file's folder; None to read it.
+        root: the root of the file's project; None to find it.
 
     Raises:
         SourceError: the file cannot be read.
         UsageError: the configuration of its project is not valid.
     """
-    documents = source.read_spec_file(path, reader)
+    documents = source.read_spec_file(path, reader, root)
     configuration = overrides.apply(configuration or find_configuration(path, reader))
     return tuple(_check_document(document, facts, configuration, reader) for document in documents)
 
