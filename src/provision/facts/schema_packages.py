@@ -135,7 +135,10 @@ class Symptom(NamedTuple):
 
     `rules` detect the cause in a spec, `checks` on a device. `tells` names the content of each
     group of `regex` (see provision.verification.error_lookup). Every match contains `literal`:
-    without it in a text, the expression need not be searched.
+    without it in a text, the expression need not be searched. `order` is "general" for causes
+    that follow from a more specific one and "consequence" for the last lines of a failure that
+    was printed before. A `fallback` is left out where another symptom explains the same line, a
+    `harmless` message does not end a program.
     """
 
     id: str
@@ -149,6 +152,9 @@ class Symptom(NamedTuple):
     checks: Strings = ()
     tells: Strings = ()
     literal: str = ""
+    order: str = ""
+    fallback: bool = False
+    harmless: bool = False
 
 
 class OptimizerState(NamedTuple):

@@ -15,11 +15,6 @@ from provision.facts import Facts
 from provision.facts.schema_packages import Symptom
 from provision.verification.error_lookup.known_environment import KnownEnvironment
 from provision.verification.error_lookup.log_text import join_wrapped_lines
-from provision.verification.error_lookup.symptom_order import (
-    generality,
-    is_general,
-    is_harmless,
-)
 from provision.verification.error_lookup.tolerant_match import compile_tolerant
 from provision.verification.error_lookup.trace_packages import (
     explain_trace_packages,
@@ -35,6 +30,8 @@ from provision.verification.error_lookup.versions import (
 )
 from provision.verification.report import Report, ReportedCheck
 
+_ORDERS = ("", "general", "consequence")
+"""Values of Symptom.order, as the explanations are sorted."""
 _FAILING = (Status.FAIL, Status.WARN)
 _TRACEBACK = "Traceback (most recent call last)"
 _CHAINED = re.compile(
@@ -82,7 +79,7 @@ class Explanation(NamedTuple):
     @property
     def is_note(self) -> bool:
         """True for a symptom that does not end a program."""
-        return is_harmless(self.symptom)
+        return self.symptom.harmless
 
     @property
     def is_confirmed(self) -> bool:
@@ -115,7 +112,9 @@ def explain_error(
         or _find_in_wrapped_text(text, "", symptoms, context)
         or _find_symptoms(text, symptoms, context, tolerant=True)
     )
-    found.sort(key=lambda pair: (generality(pair[1].symptom), not pair[1].is_confirmed, -pair[0]))
+    found.sort(
+        key=lambda pair: (_ORDERS.index(pair[1].symptom.order), not pair[1].is_confirmed, -pair[0])
+    )
     explanations = _without_repeated_names([one for _, one in found])
     remark = explain_python_mismatch(text, context.environments)
     if explanations and remark:
@@ -126,10 +125,10 @@ def explain_error(
 
 def _without_repeated_names(explanations: Sequence[Explanation]) -> list[Explanation]:
     """Return explanations without a general one about a line that another explains better."""
-    explained = {one.line for one in explanations if not is_general(one.symptom)}
+    explained = {one.line for one in explanations if not one.symptom.fallback}
     kept = []
     for one in explanations:
-        if not is_general(one.symptom):
+        if not one.symptom.fallback:
             kept.append(one)
         elif one.line not in explained:
             explained.add(one.line)
