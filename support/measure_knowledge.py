@@ -3,7 +3,7 @@
 A case belongs to the half that sha256 of its id gives. Rules and symptoms were written with the
 seen half alone, until the held-out half was judged (docs/reference/corpora.md). Of the errors of
 the second drawing, --show lists the held-out half only with --judge, and of the third drawing
-both: who changes symptoms does not read them.
+both: who changes symptoms does not read them. The fourth drawing is for reading.
 
 With --resolve, uv resolves the first proposal of each case of `suggest`, which needs a package
 index: metadata is read, and nothing is installed (measures/resolution.py).
@@ -266,6 +266,7 @@ def main() -> None:
         "why": measure_why,
         "why, second drawing": lambda facts: measure_why(facts, "errors_second"),
         "why, third drawing": lambda facts: measure_why(facts, "errors_third"),
+        "why, fourth drawing": lambda facts: measure_why(facts, "errors_fourth"),
         "suggest": measure_suggest,
     }
     for name, measure in measures.items():
