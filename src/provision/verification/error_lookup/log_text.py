@@ -44,6 +44,8 @@ _HTML_TAG = re.compile(
 )
 _HTML_END = re.compile(r"</(?:code|div|font|pre|span)>|&#39;|&#x27;|&quot;")
 _TYPOGRAPHIC_QUOTES = str.maketrans("\u2018\u2019\u201c\u201d", "''\"\"")
+_COLAB_LINK = re.compile(r"\[((?:/|<ipython-input)[^\]\n]{1,400})\]\(https?://[^)\n]{1,400}\)")
+"""A path of a traceback, which Colab makes a link."""
 _WRAPPED = re.compile(r"(?<=[^\n]{40})\n(?=[a-z(])")
 _MAX_WRAPPED_CHARACTERS = 20_000
 _MESSAGE_KEYS = ("message", "MESSAGE", "msg", "log", "stack_trace")
@@ -53,7 +55,7 @@ _SHOWN_FRAME = re.compile(
     r".{1,200})|(?:/|<ipython-input|~/)\S{0,1000} in .{1,300}"
 )
 _WINDOWS_PATH = re.compile(r"\b[A-Za-z]:\\")
-_SHOWN_SOURCE = re.compile(r"(?:-{2,}> ?| +)\d{1,7}(?: .*)?$")
+_SHOWN_SOURCE = re.compile(r"(?:-{0,5}> ?| +)\d{1,7}(?: .*)?$")
 _BOXED_SOURCE = re.compile(r"\s*│\s+(?:❱\s*)?\d{1,7}\s.*")
 
 
@@ -63,7 +65,7 @@ def strip_markup(text: str) -> str:
         text = html.unescape(_HTML_TAG.sub("", text))
     if _QUOTED_TRACEBACK.search(text):
         text = _QUOTED_REPLY.sub("", text)
-    return text.translate(_TYPOGRAPHIC_QUOTES)
+    return _COLAB_LINK.sub(r"\1", text).translate(_TYPOGRAPHIC_QUOTES)
 
 
 def strip_log_prefixes(text: str) -> str:
