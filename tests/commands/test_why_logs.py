@@ -172,8 +172,21 @@ MISSING = """    raise AssertionError("Torch not compiled with CUDA enabled")"""
             f"│ /a/torch/cuda/__init__.py:522 in _lazy_init   │\n│    518 │   {FORKED} │\n│ ❱  "
             f"522 │ {MISSING} │\n╰──────╯\n"
         ),
+        (
+            f"File /a/torch/cuda/__init__.py:1522, in _lazy_init()\n   1518 {FORKED}\n-> 1522 "
+            f"{MISSING}\n   1523 if x:\n\n"
+        ),
+        (
+            "[/a/torch/cuda/__init__.py](https://localhost:8080/#) in _lazy_init()\n"
+            f"    518 {FORKED}\n--> 522 {MISSING}\n\n"
+        ),
+        (
+            "File [c:\\a\\cuda.py:522](file:///C:/a/cuda.py:522), in _lazy_init()\n    "
+            f"[518](file:///C:/a/cuda.py:518) {FORKED}\n--> [522](file:///C:/a/cuda.py:522) "
+            f"{MISSING}\n\n"
+        ),
     ],
-    ids=["python", "ipython", "older ipython", "rich"],
+    ids=["python", "ipython", "older ipython", "rich", "long file", "colab", "vs code"],
 )
 def test_source_that_a_traceback_quotes_is_no_error(text: str) -> None:
     assert found(f"{text}KeyError: 7\n") == []

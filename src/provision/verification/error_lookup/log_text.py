@@ -44,6 +44,11 @@ _HTML_TAG = re.compile(
 )
 _HTML_END = re.compile(r"</(?:code|div|font|pre|span)>|&#39;|&#x27;|&quot;")
 _TYPOGRAPHIC_QUOTES = str.maketrans("\u2018\u2019\u201c\u201d", "''\"\"")
+_LINKED_PLACE = re.compile(
+    r"\[((?:[A-Za-z]:\\|/|~|<ipython-input)[^\]\n]{1,400}|\d{1,6})\]\((?:https?|file)://[^)\n]{1,600}\)"
+    r"|<a href='file:[^'\n]{1,600}'>(\d{1,6})</a>"
+)
+"""A path or a line number of a traceback, which Colab and VS Code make a link."""
 _WRAPPED = re.compile(r"(?<=[^\n]{40})\n(?=[a-z(])")
 _MAX_WRAPPED_CHARACTERS = 20_000
 _MESSAGE_KEYS = ("message", "MESSAGE", "msg", "log", "stack_trace")
@@ -53,7 +58,7 @@ _SHOWN_FRAME = re.compile(
     r".{1,200})|(?:/|<ipython-input|~/)\S{0,1000} in .{1,300}"
 )
 _WINDOWS_PATH = re.compile(r"\b[A-Za-z]:\\")
-_SHOWN_SOURCE = re.compile(r"(?:-{2,}> ?| +)\d{1,7}(?: .*)?$")
+_SHOWN_SOURCE = re.compile(r"(?:-{0,5}> ?| +)\d{1,7}(?: .*)?$")
 _BOXED_SOURCE = re.compile(r"\s*│\s+(?:❱\s*)?\d{1,7}\s.*")
 
 
@@ -63,6 +68,7 @@ def strip_markup(text: str) -> str:
         text = html.unescape(_HTML_TAG.sub("", text))
     if _QUOTED_TRACEBACK.search(text):
         text = _QUOTED_REPLY.sub("", text)
+    text = _LINKED_PLACE.sub(lambda match: match[1] or match[2], text)
     return text.translate(_TYPOGRAPHIC_QUOTES)
 
 
