@@ -1,4 +1,4 @@
-"""Calls in the source lines that a traceback quotes, as names of installed packages."""
+"""What the source lines that a traceback quotes add to its error."""
 
 from __future__ import annotations
 
@@ -28,7 +28,28 @@ _REFUSED = re.compile(
     r"multiple values)|missing \d|takes )"
 )
 _CALL = re.compile(r"(?<![\w.])([A-Za-z_]\w{0,60}(?:\.\w{1,60}){1,6})\(")
+_TERSE = re.compile(
+    r"(?:AttributeError: (?:'NoneType' object has no attribute |can't set attribute|property '\w)|"
+    r"KeyError: \d{1,20}$)"
+)
+_PROSE = re.compile(r"[\"'][^\"']{0,200}\w \w[^\"']{0,200}[\"']")
+"""A text of several words, which may be the message of another error."""
+_MAX_SOURCE_CHARACTERS = 200
 _CONSTRUCTORS = frozenset({"__init__", "__new__", "__cinit__", "__call__", "forward", "wrapper"})
+
+
+def describe_source(error: str, source: str) -> str:
+    """Return a line about the source of an error that does not say enough by itself, or "".
+
+    Args:
+        error: The line of the error.
+        source: The source line that the last frame of the traceback quotes.
+    """
+    if called := find_called_name(error, source):
+        return f"(in the call of {called})"
+    if _TERSE.match(error) and source.strip() and not _PROSE.search(source):
+        return f"(in the line {source.strip()[:_MAX_SOURCE_CHARACTERS]})"
+    return ""
 
 
 def find_called_name(error: str, source: str) -> str:

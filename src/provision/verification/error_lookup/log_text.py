@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from provision.verification.error_lookup.called_names import find_called_name
+from provision.verification.error_lookup.called_names import describe_source
 
 _MAX_YAML_CHARACTERS = 2**20
 """Characters of YAML that are parsed: its parser takes seconds for more."""
@@ -101,7 +101,8 @@ def blank_quoted_source(text: str) -> str:
 
     No error printed them, though they may quote one. Tracebacks of Python, of IPython (lines
     with numbers around each frame) and of rich (in boxes) are known. After an error about the
-    arguments of a call, a line names the call that the last source line contains.
+    arguments of a call, a line names the call that the last source line contains; after an error
+    that says nothing without it, a line repeats the source line.
     """
     lines: list[str] = []
     frame_depth, in_shown_frame, source = -1, False, ""
@@ -119,8 +120,9 @@ def blank_quoted_source(text: str) -> str:
         if (in_frame and not _UNDERLINE.fullmatch(line)) or _MARKED_SOURCE.match(line):
             source = line
         lines.append("" if quoted else line)
-        if not quoted and (called := find_called_name(line, source)):
-            lines.append(f"(in the call of {called})")
+        if not quoted and (described := describe_source(line, source)):
+            lines.append(described)
+            source = ""
     return "\n".join(lines)
 
 
