@@ -192,9 +192,9 @@ def test_an_error_without_a_traceback_has_no_packages_of_paths() -> None:
             ),
         ),
         (
-            "No module named 'torch._six'",
+            "No module named 'torch.cluster'",
             LOCKED,
-            "Python found torch, but it has no torch._six; the lock has torch 2.13.0+cpu",
+            "Python found torch, but it has no torch.cluster; the lock has torch 2.13.0+cpu",
         ),
         (
             "No module named 'google.cloud.storage'",

@@ -10,6 +10,8 @@ from typing import Any
 
 import yaml
 
+from provision.verification.error_lookup.called_names import describe_source
+
 _MAX_YAML_CHARACTERS = 2**20
 """Characters of YAML that are parsed: its parser takes seconds for more."""
 _STAMP = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?: ?(?:Z|[+-]\d\d:?\d\d))?"
@@ -60,6 +62,8 @@ _SHOWN_FRAME = re.compile(
 _WINDOWS_PATH = re.compile(r"\b[A-Za-z]:\\")
 _SHOWN_SOURCE = re.compile(r"(?:-{0,5}> ?| +)\d{1,7}(?: .*)?$")
 _BOXED_SOURCE = re.compile(r"\s*│\s+(?:❱\s*)?\d{1,7}\s.*")
+_MARKED_SOURCE = re.compile(r"(?:-{2,}>|\s*│\s+❱)\s*\d{1,7}\s")
+_UNDERLINE = re.compile(r"[\s^~]*")
 
 
 def strip_markup(text: str) -> str:
@@ -102,10 +106,12 @@ def blank_quoted_source(text: str) -> str:
     """Return a text in which the source lines of tracebacks are empty.
 
     No error printed them, though they may quote one. Tracebacks of Python, of IPython (lines
-    with numbers around each frame) and of rich (in boxes) are known.
+    with numbers around each frame) and of rich (in boxes) are known. After an error about the
+    arguments of a call, a line names the call that the last source line contains; after an error
+    that says nothing without it, a line repeats the source line.
     """
     lines: list[str] = []
-    frame_depth, in_shown_frame = -1, False
+    frame_depth, in_shown_frame, source = -1, False, ""
     for line in text.splitlines():
         frame = _FRAME.match(line)
         if frame:
@@ -114,8 +120,15 @@ def blank_quoted_source(text: str) -> str:
             frame_depth = -1
         numbered = _SHOWN_SOURCE.match(line) is not None
         in_shown_frame = _SHOWN_FRAME.match(line) is not None or (in_shown_frame and numbered)
-        quoted = (frame_depth >= 0 and not frame) or (in_shown_frame and numbered)
-        lines.append("" if quoted or _BOXED_SOURCE.fullmatch(line) else line)
+        in_frame = frame_depth >= 0 and not frame
+        boxed = _BOXED_SOURCE.fullmatch(line) is not None
+        quoted = in_frame or boxed or (in_shown_frame and numbered)
+        if (in_frame and not _UNDERLINE.fullmatch(line)) or _MARKED_SOURCE.match(line):
+            source = line
+        lines.append("" if quoted else line)
+        if not quoted and (described := describe_source(line, source)):
+            lines.append(described)
+            source = ""
     return "\n".join(lines)
 
 
