@@ -269,6 +269,11 @@ class Spec(StrictModel):
         return self._registry
 
     @property
+    def loads_old_protobuf(self) -> bool:
+        """True if `env` lets protobuf 4 and later load generated code for protobuf 3, slower."""
+        return self.env.get("PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION") == "python"
+
+    @property
     def has_default_target(self) -> bool:
         """True if the spec declares no targets."""
         return "targets" not in self.model_fields_set

@@ -34,10 +34,11 @@ KNOWN = {
     "axolotl": (
         "trl 1.5.1 needs liger-kernel>=0.8.0",
         "xformers 0.0.35 is compiled for CUDA 12",
-    )
+    ),
+    "llamafactory": ("gradio 5.1.0 needs pydantic<2.11",),
 }
 """Warnings that stand: axolotl pins all of these packages, and no build of torch fits both torchao
-and xformers.
+and xformers. The web page of llamafactory does not start with a newer pydantic: only a part.
 """
 
 

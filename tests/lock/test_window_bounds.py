@@ -9,12 +9,13 @@ import pytest
 from provision.adapters import RealSystem
 from provision.effects.system import Notice
 from provision.facts import Evidence, Facts, load_facts
+from provision.facts.schema_packages import UndeclaredRequirement
 from provision.facts.schema_windows import ReadReleases, ReleaseWindow
 from provision.lock import Lock, dumps, loads
 from provision.lock.inputs import list_changed_inputs
 from provision.lock.resolve import resolve_spec
 from provision.lock.spec_agreement import find_disagreements
-from provision.lock.window_bounds import WindowBound
+from provision.lock.window_bounds import WindowBound, propose_bounds
 from provision.spec import Spec
 from tests.rig import MINOR, Bench, make_index, make_wheel
 
@@ -33,6 +34,20 @@ def facts_with(*windows: ReleaseWindow) -> Facts:
     """The facts with these windows alone."""
     read = {"delta": ReadReleases("delta", True, ("1.0", "2.0"), EVIDENCE)}
     return load_facts().with_tables(windows=windows, windows_read=read)
+
+
+def need(first: str, last: str, specifier: str, **more: str) -> UndeclaredRequirement:
+    """Releases of delta that require some releases of epsilon without declaring it."""
+    severity = more.get("severity", "error")
+    evidence = EVIDENCE._replace(confidence=more.get("confidence", "medium"))
+    return UndeclaredRequirement(
+        "delta", first, last, "epsilon", specifier, "delta fails", severity, evidence
+    )
+
+
+def facts_that_need(*needs: UndeclaredRequirement) -> Facts:
+    """The facts without windows, with these requirements alone."""
+    return facts_with().with_tables(undeclared=needs)
 
 
 def locked(
@@ -115,6 +130,44 @@ def test_bounds_are_added_on_the_side_that_is_not_pinned(
     assert tuple((bound.package, bound.specifier) for bound in lock.bounds) == bounds
 
 
+@pytest.mark.long(after=4)
+@pytest.mark.parametrize(
+    ("needs", "packages", "expected", "bounds"),
+    [
+        ((need("2.0", "", "<2"),), ("delta", "epsilon"), ("2.0", "1.0"), (("epsilon", "<2"),)),
+        ((need("", "1.0", "<2"),), ("delta<2", "zeta"), ("1.0", "2.0"), ()),
+        ((need("2.0", "", "<2"),), ("delta", "zeta"), ("1.0", "2.0"), (("delta", "<2.0"),)),
+        ((need("1.5", "", "=="),), ("delta", "epsilon<2"), ("1.0", "1.0"), (("delta", "<1.5"),)),
+        ((need("2.0", "", "<2"),), ("delta==2.0", "epsilon==2.0"), ("2.0", "2.0"), ()),
+        ((need("2.0", "", "<2", severity="warning"),), ("delta", "epsilon"), ("2.0", "2.0"), ()),
+        ((need("2.0", "", "<2", confidence="low"),), ("delta", "epsilon"), ("2.0", "2.0"), ()),
+    ],
+)
+def test_undeclared_requirements_are_met_by_bounds(
+    bench: Bench,
+    tmp_path: Path,
+    needs: tuple[UndeclaredRequirement, ...],
+    packages: tuple[str, ...],
+    expected: tuple[str, str],
+    bounds: tuple[tuple[str, str], ...],
+) -> None:
+    lock = locked(bench, tmp_path, facts_that_need(*needs), *packages)
+    found = versions(lock)
+    assert (found["delta"], found["epsilon"]) == expected
+    assert tuple((bound.package, bound.specifier) for bound in lock.bounds) == bounds
+
+
+def test_code_for_old_protobuf_needs_no_bound_with_the_slower_implementation() -> None:
+    facts = load_facts()
+    chosen = {"tensorboard": "2.8.0", "protobuf": "4.21.0"}
+    spec = spec_of("tensorboard==2.8.0", "protobuf")
+    assert [bound.requirement for bound in propose_bounds(spec, facts, chosen)][:1] == [
+        "protobuf<4"
+    ]
+    env = {"PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION": "python"}
+    assert list(propose_bounds(spec.model_copy(update={"env": env}), facts, chosen)) == []
+
+
 def test_a_bound_is_recorded_and_reported_with_its_window(bench: Bench, tmp_path: Path) -> None:
     notices: list[str] = []
     lock = locked(bench, tmp_path, facts_with(CEILING), "delta", "epsilon", notices=notices)
@@ -123,7 +176,7 @@ def test_a_bound_is_recorded_and_reported_with_its_window(bench: Bench, tmp_path
         lock
     )
     assert notices[-1:] == [
-        "added the bound epsilon<2.0, because of the version window delta-2.0-epsilon"
+        "added the bound epsilon<2.0, because of the known incompatibility delta-2.0-epsilon"
     ]
 
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from provision.diagnostics import Severity
 from provision.facts.fact_tables import FactTables
+from provision.facts.schema_packages import SAME_RELEASE, UndeclaredRequirement
 from provision.facts.schema_windows import ReleaseWindow
 from provision.facts.versions import (
     admitted_versions,
@@ -77,6 +78,27 @@ def broken_windows_among(facts: FactTables, versions: Mapping[str, str]) -> Iter
                 and window.excludes(f"=={other.public}")
             ):
                 yield window
+
+
+def unmet_requirements(
+    facts: FactTables, versions: Mapping[str, str]
+) -> Iterator[UndeclaredRequirement]:
+    """Yield the undeclared requirements that a set of versions does not meet, as in the table.
+
+    A requirement on the same release of another package has that release as its specifier.
+    """
+    for row in facts.undeclared:
+        release, other = parse_version(versions.get(row.package, "")), versions.get(row.of, "")
+        if release is None or parse_version(other) is None:
+            continue
+        if row.first and release < require_version(row.first):
+            continue
+        if row.last and release > require_version(row.last):
+            continue
+        is_same = row.specifier == SAME_RELEASE
+        need = row._replace(specifier=f"=={release.public}") if is_same else row
+        if not is_satisfiable(need.specifier, f"=={other}"):
+            yield need
 
 
 def _admitted_releases(facts: FactTables, package: str, specifiers: str) -> Sequence[str]:

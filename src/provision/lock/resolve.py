@@ -168,9 +168,9 @@ def _resolve_with_older_torch(
 def _resolve_within_windows(
     request: ResolveRequest, system: System, progress: ProgressCallback
 ) -> Lock:
-    """Resolve, add a bound for each window that the result breaks, and resolve again.
+    """Resolve, add a bound for each known incompatibility in the result, and resolve again.
 
-    A bound with which nothing resolves is left out; the rules report its window.
+    A bound with which nothing resolves is left out; the rules report the incompatibility.
     """
     request, resolved = _resolve_until_shared(request, system, progress)
     bounds: list[WindowBound] = []
@@ -191,7 +191,8 @@ def _resolve_within_windows(
         bounds.append(bound)
         progress(
             Notice(
-                f"added the bound {bound.requirement}, because of the version window {bound.window}"
+                f"added the bound {bound.requirement}, because of the known incompatibility "
+                f"{bound.window}"
             )
         )
     for extra in resolved.unused_extras:

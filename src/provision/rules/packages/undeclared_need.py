@@ -39,14 +39,11 @@ from provision.rules.packages.window_findings import check_windows
 from provision.rules.rule import Findings, LintContext, ResolvedSet, Rule, example, examples
 
 _OF_TRAINER = ("transformers", "accelerate")
-_PROTOBUF_IMPLEMENTATION = "PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION"
-"""Set to "python", protobuf 4 and later load generated code for protobuf 3, only slower."""
 
 
 def _check(context: LintContext) -> Findings:
     undeclared = context.facts.undeclared_of
     findings: dict[tuple[str, str], Diagnostic] = {}
-    loads_old_protobuf = context.spec.env.get(_PROTOBUF_IMPLEMENTATION) == "python"
     for name in context.package_names & undeclared.keys():
         package = requested_package(context, name)
         if package is None:
@@ -54,7 +51,7 @@ def _check(context: LintContext) -> Findings:
         for need in undeclared[name]:  # of two findings about a pair, the more severe counts
             if (
                 need.severity == "info"
-                or (need.of == "protobuf" and loads_old_protobuf)
+                or (need.of == "protobuf" and context.spec.loads_old_protobuf)
                 or not is_certainly_within(package.specifiers, need.first, need.last)
             ):
                 continue
