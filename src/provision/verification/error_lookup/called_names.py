@@ -1,4 +1,4 @@
-"""What the source lines that a traceback quotes add to its error."""
+"""Called names in the source lines of a traceback, which its error does not have."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ def blank_quoted_source(text: str) -> str:
     No error printed them, though they may quote one. Tracebacks of Python, of IPython (lines
     with numbers around each frame) and of rich (in boxes) are known. After an error about the
     arguments of a call, a line names the call that the last source line contains; after an error
-    that says nothing without it, a line repeats the source line.
+    that is too short without it, a line repeats the source line.
     """
     lines: list[str] = []
     frame_depth, in_shown_frame, source = -1, False, ""
