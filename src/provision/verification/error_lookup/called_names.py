@@ -30,7 +30,8 @@ _REFUSED = re.compile(
 _CALL = re.compile(r"(?<![\w.])([A-Za-z_]\w{0,60}(?:\.\w{1,60}){1,6})\(")
 _TERSE = re.compile(
     r"(?:AttributeError: (?:'NoneType' object has no attribute |can't set attribute|property '\w)|"
-    r"KeyError: \d{1,20}$)"
+    r"KeyError: (?:\d{1,20}|'(?:rope_)?type')$|TypeError: 'NoneType' object is not callable$|"
+    r"SyntaxError: invalid syntax$)"
 )
 _PROSE = re.compile(r"[\"'][^\"']{0,200}\w \w[^\"']{0,200}[\"']")
 """A text of several words, which may be the message of another error."""
