@@ -15,6 +15,8 @@ from typing import Any
 
 import yaml
 
+from remaking.literals import required_texts
+
 FACTS = Path(__file__).parents[1] / "src" / "provision" / "facts"
 COMPILED = FACTS / "compiled.json"
 PARTS = FACTS / "on_demand"
@@ -96,6 +98,10 @@ def table(path: Path) -> dict[str, Any]:
         count_sources(content)
     except ValueError as error:
         raise SystemExit(f"{path.name}: {error}") from None
+    if path.stem == "symptoms":
+        for row in content["rows"]:
+            row.pop("literal", None)
+            row["literals"] = list(required_texts(row["regex"]))
     about = " ".join(
         line.lstrip("# ") for line in text.split("\nas_of:")[0].splitlines() if line.startswith("#")
     )

@@ -134,11 +134,11 @@ class Symptom(NamedTuple):
     """An error message (`regex`, for a search), the layer that reports it, its cause and its fix.
 
     `rules` detect the cause in a spec, `checks` on a device. `tells` names the content of each
-    group of `regex` (see provision.verification.error_lookup). Every match contains `literal`:
-    without it in a text, the expression need not be searched. `order` is "general" for causes
-    that follow from a more specific one and "consequence" for the last lines of a failure that
-    was printed before. A `fallback` is left out where another symptom explains the same line, a
-    `harmless` message does not end a program.
+    group of `regex` (see provision.verification.error_lookup). Every match contains one of
+    `literals`, which compile_facts.py derives: a text without them is not searched. `order` is
+    "general" for causes that follow from a more specific one and "consequence" for the last lines
+    of a failure that was printed before. A `fallback` is left out where another symptom explains
+    the same line, a `harmless` message does not end a program.
     """
 
     id: str
@@ -151,7 +151,7 @@ class Symptom(NamedTuple):
     rules: Strings = ()
     checks: Strings = ()
     tells: Strings = ()
-    literal: str = ""
+    literals: Strings = ()
     order: str = ""
     fallback: bool = False
     harmless: bool = False

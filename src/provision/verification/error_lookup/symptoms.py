@@ -143,7 +143,8 @@ def _find_symptoms(
     found = []
     start = max(0, len(text) - _MAX_TOLERANT_CHARACTERS) if tolerant else 0
     for symptom in symptoms:
-        if symptom.literal not in text and not tolerant:
+        literals = symptom.literals
+        if literals and not tolerant and not any(one in text for one in literals):
             continue
         expression = compile_tolerant(symptom.regex) if tolerant else _compile(symptom.regex)
         matches = [
