@@ -100,7 +100,6 @@ def table(path: Path) -> dict[str, Any]:
         raise SystemExit(f"{path.name}: {error}") from None
     if path.stem == "symptoms":
         for row in content["rows"]:
-            row.pop("literal", None)
             row["literals"] = list(required_texts(row["regex"]))
     about = " ".join(
         line.lstrip("# ") for line in text.split("\nas_of:")[0].splitlines() if line.startswith("#")
